@@ -152,6 +152,7 @@ func (c *connection) serve() {
 	c.cancel()
 	c.raw.inv.close()
 	c.raw.sizes.close()
+	c.raw.listings.close()
 	c.raw.holds.Close()
 	c.mu.Lock()
 	c.ended = true

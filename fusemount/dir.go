@@ -68,7 +68,10 @@ func (f *rawFS) readDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEn
 		return fuse.EBADF
 	}
 	l := f.listings.begin(f.ino(in.NodeId))
-	defer f.listings.end(l, in.Offset == 0)
+	defer func() {
+		some := len(out.Bytes()) > 0
+		f.listings.end(l, in.Offset == 0 && some, in.Offset != 0 && !some)
+	}()
 	r.ino, r.numbers = l.ino, &l.numbers
 	var from *vfs.DirStream
 	r.stream = func(after string) *vfs.DirStream {

@@ -169,7 +169,8 @@
 //     into what is old. What was dropped before it was whole, the kernel does not keep again
 //     until it forgets the inode. What is older than names may be it is made to drop, so
 //     that a listing brings attributes again (listings.sweep). Nobody says when a reader
-//     ends: where one goes on is known for listingIdle, if there is room.
+//     ends: where one goes on is known for listingIdle, and for readerIdle as long as more
+//     have begun than came to the end, if there is room.
 //   - Pages: the kernel locks a page while it is read, and the notification
 //     waits for it.
 //   - Sizes: no notification carries one, and the kernel goes on with the old

@@ -52,6 +52,7 @@ func (m *Mounts) LeaveAll() (all []Departure) {
 		c.cancel()
 		c.raw.inv.close()
 		c.raw.sizes.close()
+		c.raw.listings.close()
 		c.raw.surv.book.SetClean(complete[i] && !others)
 		all = append(all, Departure{Dirs: c.dirs()})
 	}

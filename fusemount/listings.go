@@ -14,8 +14,10 @@ const (
 	// listingPositions more.
 	maxListed        = 1 << 20
 	listingPositions = 4
-	// listingIdle is how long after a READDIR it is known where its reader goes on.
+	// listingIdle is how long after a READDIR it is known where its reader goes on; readerIdle,
+	// if one has not come to the end, as far as is known.
 	listingIdle = 10 * time.Minute
+	readerIdle  = 24 * time.Hour
 	// maxIdleStreams bounds the readers for whom the rest of a page of entries is kept, for
 	// streamIdle after their READDIR.
 	maxIdleStreams = 16
@@ -36,8 +38,10 @@ type listing struct {
 	// The rest is under listings.mu.
 
 	reads int           // READDIRs under way
+	began int           // readers that have not come to the end, if they did not give up
 	read  time.Time     // the last one
-	used  *list.Element // of listings.used
+	in    *list.List    // listings.used or reading
+	used  *list.Element // of that
 	held  int           // positions that it counts for
 	begun time.Time     // the kernel keeps names that are no older
 	kept  *list.Element // of listings.kept; nil: it keeps none
@@ -57,13 +61,15 @@ type listings struct {
 
 	mu      sync.Mutex
 	dirs    map[vfs.Ino]*listing
-	used    list.List     // of *listing, the longest unused first
+	used    list.List     // of *listing that were read to the end, the longest unused first
+	reading list.List     // of the others
 	kept    list.List     // of *listing, the oldest first
 	held    int           // positions of all
 	base    uint64        // pass with which a listing begins: no other of its directory had it
 	streams []*idleStream // the longest idle first
-	sweeps  bool          // a sweep will come
-	ends    bool          // one of streams will
+	sweeps  *time.Timer   // a sweep will come
+	ends    *time.Timer   // one of streams will
+	closed  bool          // no more of them
 }
 
 func (s *listings) init(life time.Duration, drop func(vfs.Ino)) {
@@ -81,44 +87,89 @@ func (s *listings) begin(ino vfs.Ino) *listing {
 	if l == nil {
 		l = &listing{ino: ino}
 		l.pass, l.last = s.base, s.base
-		l.used = s.used.PushBack(l)
+		l.in, l.used = &s.used, s.used.PushBack(l)
 		s.dirs[ino] = l
 	}
 	l.reads++
 	return l
 }
 
-// end comes after a READDIR; first: of the first entries, which the kernel keeps.
-func (s *listings) end(l *listing, first bool) {
+// end comes after a READDIR; first: it brought the first entries, which the kernel keeps; last:
+// there was nothing left.
+func (s *listings) end(l *listing, first, last bool) {
 	s.mu.Lock()
 	l.reads--
 	l.read = time.Now()
-	s.used.MoveToBack(l.used)
+	switch {
+	case first:
+		l.began++
+	case last && l.began > 0:
+		l.began--
+	}
+	l.in.Remove(l.used)
+	if l.in = &s.used; l.began > 0 {
+		l.in = &s.reading
+	}
+	l.used = l.in.PushBack(l)
 	held := l.size() + listingPositions
 	s.held += held - l.held
 	l.held = held
 	if first && l.kept == nil {
 		l.begun, l.kept = l.read, s.kept.PushBack(l)
 	}
-	var dropped []vfs.Ino
-	for e := s.used.Front(); e != nil && s.held > maxListed; {
-		old := e.Value.(*listing)
-		if e = e.Next(); old.reads == 0 {
-			dropped = s.forget(old, dropped)
-		}
-	}
-	if !s.sweeps {
-		s.sweeps = true
-		time.AfterFunc(max(s.life, sweepMin), s.sweep)
-	}
+	dropped := s.makeRoom()
+	s.plan()
 	s.mu.Unlock()
 	s.dropAll(dropped)
+}
+
+// plan has a sweep come. mu is held.
+func (s *listings) plan() {
+	if s.sweeps == nil && len(s.dirs) > 0 && !s.closed {
+		s.sweeps = time.AfterFunc(min(max(s.life, sweepMin), listingIdle), s.sweep)
+	}
+}
+
+// close gives back what there is; what is being read, when that ends.
+func (s *listings) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, t := range [...]*time.Timer{s.sweeps, s.ends} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	s.streams = nil
+	s.makeRoom() // the kernel is not there any more, or the next server's
+}
+
+// makeRoom forgets what is too much, first of what was read to the end. mu is held.
+func (s *listings) makeRoom() (dropped []vfs.Ino) {
+	enough := func(*listing) bool { return s.held <= maxListed && !s.closed }
+	dropped = s.forgetUntil(enough, &s.used, nil)
+	return s.forgetUntil(enough, &s.reading, dropped)
+}
+
+// forgetUntil forgets the longest unused listings of a list until one is enough, but for those that
+// are being read. mu is held.
+func (s *listings) forgetUntil(enough func(*listing) bool, of *list.List, dropped []vfs.Ino) []vfs.Ino {
+	for e := of.Front(); e != nil; {
+		l := e.Value.(*listing)
+		if enough(l) {
+			break
+		}
+		if e = e.Next(); l.reads == 0 {
+			dropped = s.forget(l, dropped)
+		}
+	}
+	return dropped
 }
 
 // forget forgets a listing, and adds its directory to those of which the kernel is to drop
 // what it keeps. mu is held.
 func (s *listings) forget(l *listing, dropped []vfs.Ino) []vfs.Ino {
-	s.used.Remove(l.used)
+	l.in.Remove(l.used)
 	s.held -= l.held
 	s.base = max(s.base, l.passes())
 	delete(s.dirs, l.ino)
@@ -155,18 +206,13 @@ func (s *listings) sweep() {
 		}
 		dropped = s.unkeep(l, dropped)
 	}
-	for e := s.used.Front(); e != nil; {
-		l := e.Value.(*listing)
-		if now.Sub(l.read) < listingIdle {
-			break
-		}
-		if e = e.Next(); l.reads == 0 {
-			dropped = s.forget(l, dropped)
-		}
+	since := func(idle time.Duration) func(*listing) bool {
+		return func(l *listing) bool { return now.Sub(l.read) < idle }
 	}
-	if s.sweeps = len(s.dirs) > 0; s.sweeps {
-		time.AfterFunc(max(s.life, sweepMin), s.sweep)
-	}
+	dropped = s.forgetUntil(since(listingIdle), &s.used, dropped)
+	dropped = s.forgetUntil(since(readerIdle), &s.reading, dropped)
+	s.sweeps = nil
+	s.plan()
 	s.mu.Unlock()
 	s.dropAll(dropped)
 }
@@ -188,14 +234,14 @@ func (s *listings) take(ino vfs.Ino, after string) *vfs.DirStream {
 func (s *listings) put(ino vfs.Ino, from *vfs.DirStream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
 	if len(s.streams) == maxIdleStreams {
 		s.streams = append(s.streams[:0], s.streams[1:]...)
 	}
 	s.streams = append(s.streams, &idleStream{ino: ino, from: from, put: time.Now()})
-	if !s.ends {
-		s.ends = true
-		time.AfterFunc(streamIdle, s.endStreams)
-	}
+	s.planEnd()
 }
 
 // endStreams gives back what nobody came for.
@@ -207,7 +253,13 @@ func (s *listings) endStreams() {
 		n++
 	}
 	s.streams = append([]*idleStream(nil), s.streams[n:]...)
-	if s.ends = len(s.streams) > 0; s.ends {
-		time.AfterFunc(streamIdle, s.endStreams)
+	s.ends = nil
+	s.planEnd()
+}
+
+// planEnd has endStreams come. mu is held.
+func (s *listings) planEnd() {
+	if s.ends == nil && len(s.streams) > 0 && !s.closed {
+		s.ends = time.AfterFunc(streamIdle, s.endStreams)
 	}
 }

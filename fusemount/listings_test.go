@@ -25,6 +25,7 @@ import (
 type listed struct {
 	t     *testing.T
 	fs    *vfs.FS
+	mount *Server
 	dir   string
 	ino   vfs.Ino
 	reads atomic.Int64
@@ -34,7 +35,7 @@ type listed struct {
 func newListed(t *testing.T, over Transport, life time.Duration, names int) *listed {
 	t.Helper()
 	l := &listed{t: t, fs: openFS(t)}
-	top, _ := mountFS(t, l.fs, Options{Transport: over, EntryTimeout: life, Observe: func(op string, _ time.Duration, _ syscall.Errno) {
+	top, mount := mountFS(t, l.fs, Options{Transport: over, EntryTimeout: life, Observe: func(op string, _ time.Duration, _ syscall.Errno) {
 		switch op {
 		case "readdir", "readdirplus":
 			l.reads.Add(1)
@@ -42,7 +43,7 @@ func newListed(t *testing.T, over Transport, life time.Duration, names int) *lis
 			l.opens.Add(1)
 		}
 	}})
-	l.dir = filepath.Join(top, "bucket")
+	l.mount, l.dir = mount, filepath.Join(top, "bucket")
 	must(t, os.Mkdir(l.dir, 0o777))
 	for i := range names {
 		l.put(fmt.Sprintf("n%05d", i))
@@ -362,7 +363,10 @@ func TestListingsForgotten(t *testing.T) {
 		})
 		read := func(ino vfs.Ino, names int) (pass uint64) {
 			l := s.begin(ino)
-			defer s.end(l, true)
+			defer func() {
+				s.end(l, true, false)
+				s.end(s.begin(ino), false, true)
+			}()
 			prev := l.numbers.begin(1, 1)
 			pass = passOf(prev)
 			for i := range names {
@@ -391,9 +395,66 @@ func TestListingsForgotten(t *testing.T) {
 		time.Sleep(2 * listingIdle)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.dirs) != 0 || s.held != 0 || s.used.Len() != 0 || s.sweeps {
+		if len(s.dirs) != 0 || s.held != 0 || s.used.Len() != 0 || s.sweeps != nil {
 			t.Errorf("%d positions of %d directories are left", s.held, len(s.dirs))
 		}
+	})
+}
+
+// Who has not come to the end goes on there after a long time, though many directories were
+// listed meanwhile: of what it removed behind it, nothing is counted.
+func TestListingUnfinished(t *testing.T) {
+	const names = 2000
+	for what, forget := range map[string]func(*listings){
+		"time": func(s *listings) {
+			s.mu.Lock()
+			for _, l := range s.dirs {
+				l.read = l.read.Add(-2 * listingIdle)
+			}
+			s.mu.Unlock()
+			s.sweep()
+		},
+		"room": func(s *listings) {
+			for ino := range vfs.Ino(2 * maxListed / listingPositions) {
+				s.end(s.begin(1<<40+ino), true, false)
+				s.end(s.begin(1<<40+ino), false, true)
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			l := newListed(t, TransportDevice, 0, names)
+			other := openRaw(t, filepath.Dir(l.dir))
+			other.all(4000)
+			d := openRaw(t, l.dir)
+			got := d.some(2000, 500)
+			for _, e := range got[2:] {
+				must(t, os.Remove(l.path(e.name)))
+			}
+			forget(&l.mount.conn.raw.listings)
+			got = append(got, d.all(4000)...)
+			if len(got) != 2+names {
+				t.Errorf("%d names", len(got)-2)
+			}
+		})
+	}
+}
+
+// With the mount, all ends that is known of its listings.
+func TestListingsEnd(t *testing.T) {
+	l := newListed(t, TransportDevice, time.Hour, 100)
+	l.names()
+	d := openRaw(t, l.dir)
+	d.some(2000, 50)
+	d.close()
+	must(t, l.mount.Unmount())
+	s := &l.mount.conn.raw.listings
+	eventually(t, func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.dirs) != 0 || s.held != 0 || s.kept.Len() != 0 || len(s.streams) != 0 || s.sweeps.Stop() || s.ends != nil && s.ends.Stop() {
+			return fmt.Errorf("%d positions of %d directories, %d streams, and what will look at them", s.held, len(s.dirs), len(s.streams))
+		}
+		return nil
 	})
 }
 
