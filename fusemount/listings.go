@@ -120,7 +120,9 @@ func (s *listings) end(l *listing, first, last bool) {
 	dropped := s.makeRoom()
 	s.plan()
 	s.mu.Unlock()
-	s.dropAll(dropped)
+	if len(dropped) > 0 {
+		go s.dropAll(dropped)
+	}
 }
 
 // plan has a sweep come. mu is held.
@@ -186,7 +188,8 @@ func (s *listings) unkeep(l *listing, dropped []vfs.Ino) []vfs.Ino {
 	return append(dropped, l.ino)
 }
 
-// dropAll notifies the kernel. It is not for callers that hold mu.
+// dropAll notifies the kernel. It is not for callers that hold mu, nor for handlers: the kernel may have
+// locked what it keeps while it waits for another answer.
 func (s *listings) dropAll(dirs []vfs.Ino) {
 	for _, ino := range dirs {
 		s.drop(ino)

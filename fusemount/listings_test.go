@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
 	"ogw/cluster"
@@ -378,6 +379,7 @@ func TestListingsForgotten(t *testing.T) {
 		for ino := range vfs.Ino(100) {
 			read(ino, maxListed/50)
 		}
+		synctest.Wait()
 		if len(s.dirs) > 50 || s.held > maxListed || len(dropped) != 100-len(s.dirs) {
 			t.Errorf("%d directories with %d positions are kept, %d were dropped", len(s.dirs), s.held, len(dropped))
 		}
@@ -438,6 +440,44 @@ func TestListingUnfinished(t *testing.T) {
 		})
 	}
 }
+
+// A READDIR for which others are forgotten does not wait until the kernel has dropped what it
+// keeps of those.
+func TestListingsForgottenLater(t *testing.T) {
+	f := newRawFS(bg, namespaceOf(openFS(t)), Options{EntryTimeout: time.Minute, Logger: testLogger(t)})
+	defer f.holds.Close()
+	stuck := stuckNotifier{asked: make(chan struct{}, 1), end: make(chan struct{})}
+	f.inv.server.Store(notifierBox{stuck})
+	defer close(stuck.end)
+	defer f.listings.close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ino := range vfs.Ino(maxListed/listingPositions + 2) {
+			f.listings.end(f.listings.begin(10+ino), true, false)
+		}
+	}()
+	<-stuck.asked
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Error("it waits for the kernel")
+	}
+}
+
+// stuckNotifier has a kernel that takes no notification of an inode until the end.
+type stuckNotifier struct{ asked, end chan struct{} }
+
+func (n stuckNotifier) InodeNotify(uint64, int64, int64) fuse.Status {
+	select {
+	case n.asked <- struct{}{}:
+	default:
+	}
+	<-n.end
+	return fuse.OK
+}
+
+func (n stuckNotifier) EntryNotify(uint64, string) fuse.Status { return fuse.OK }
 
 // With the mount, all ends that is known of its listings.
 func TestListingsEnd(t *testing.T) {
