@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -40,34 +41,50 @@ func (k *slowAttrs) View(ctx context.Context, fn func(cluster.Reader) error) err
 	return k.KV.View(ctx, fn)
 }
 
+// slowListed is a directory with a name, through two superblocks, the first of which keeps
+// listings, over an engine that can be slow.
+func slowListed(t *testing.T, over Transport) (one, two string, slow *slowAttrs) {
+	t.Helper()
+	c := mem.New(mem.Options{})
+	slow = &slowAttrs{KV: c.KV}
+	c.KV = slow
+	fs, err := vfs.Open(bg, c, vfs.Config{Logger: testLogger(t)})
+	must(t, err)
+	t.Cleanup(func() { must(t, fs.Close(bg)); must(t, c.Close()) })
+	m := NewMounts(fs)
+	one, _ = mountOf(t, m, Options{Transport: over})
+	two, _ = mountOf(t, m, Options{Transport: over, EntryTimeout: time.Hour})
+	one, two = filepath.Join(one, "bucket"), filepath.Join(two, "bucket")
+	must(t, os.MkdirAll(filepath.Join(one, "dir"), 0o777))
+	write(t, filepath.Join(one, "dir/old"), "")
+	return one, two, slow
+}
+
+// during calls fn while d is listed, and has read the names.
+func (k *slowAttrs) during(d *rawDir, fn func()) {
+	k.mu.Lock()
+	k.gate, k.waits = make(chan struct{}), make(chan struct{})
+	gate, waits := k.gate, k.waits
+	k.mu.Unlock()
+	listed := make(chan []rawEntry)
+	go func() { listed <- d.all(4096) }()
+	<-waits
+	fn()
+	close(gate)
+	<-listed
+}
+
 // A listing that takes longer than others wait to tell of their changes brings names that are
 // old: the kernel does not keep them.
 func TestListingLate(t *testing.T) {
 	onTransports(t, func(t *testing.T, over Transport) {
-		c := mem.New(mem.Options{})
-		slow := &slowAttrs{KV: c.KV}
-		c.KV = slow
-		fs, err := vfs.Open(bg, c, vfs.Config{Logger: testLogger(t)})
-		must(t, err)
-		t.Cleanup(func() { must(t, fs.Close(bg)); must(t, c.Close()) })
-		m := NewMounts(fs)
-		one, _ := mountOf(t, m, Options{Transport: over})
-		two, _ := mountOf(t, m, Options{Transport: over, EntryTimeout: time.Hour})
-		must(t, os.Mkdir(filepath.Join(one, "bucket"), 0o777))
-		write(t, filepath.Join(one, "bucket/old"), "")
-		long := unix.Timespec{Sec: 1_000_000_000}
-		d := openRaw(t, filepath.Join(one, "bucket"))
-		slow.mu.Lock()
-		slow.gate, slow.waits = make(chan struct{}), make(chan struct{})
-		gate, waits := slow.gate, slow.waits
-		slow.mu.Unlock()
-		listed := make(chan []rawEntry)
-		go func() { listed <- d.all(4096) }()
-		<-waits
-		write(t, filepath.Join(two, "bucket/new"), "")
-		must(t, unix.UtimesNanoAt(unix.AT_FDCWD, filepath.Join(two, "bucket"), []unix.Timespec{long, long}, 0))
-		close(gate)
-		<-listed
+		one, two, slow := slowListed(t, over)
+		d := openRaw(t, filepath.Join(one, "dir"))
+		slow.during(d, func() {
+			write(t, filepath.Join(two, "dir/new"), "")
+			long := unix.Timespec{Sec: 1_000_000_000}
+			must(t, unix.UtimesNanoAt(unix.AT_FDCWD, filepath.Join(two, "dir"), []unix.Timespec{long, long}, 0))
+		})
 		eventually(t, func() error {
 			d.seek(0)
 			if list := d.all(4096); !hasName(list, "new") {
@@ -75,5 +92,22 @@ func TestListingLate(t *testing.T) {
 			}
 			return nil
 		})
+	})
+}
+
+// A directory that another superblock moves while it is listed lists its new parent.
+func TestListingMovedLate(t *testing.T) {
+	one, two, slow := slowListed(t, TransportDevice)
+	must(t, os.Mkdir(filepath.Join(one, "to"), 0o755))
+	var parent unix.Stat_t
+	must(t, unix.Stat(filepath.Join(one, "to"), &parent))
+	d := openRaw(t, filepath.Join(one, "dir"))
+	slow.during(d, func() { must(t, os.Rename(filepath.Join(two, "dir"), filepath.Join(two, "to/dir"))) })
+	eventually(t, func() error {
+		d.seek(0)
+		if list := d.all(4096); !slices.ContainsFunc(list, func(e rawEntry) bool { return e.name == ".." && e.ino == parent.Ino }) {
+			return fmt.Errorf("%v, want %d", list, parent.Ino)
+		}
+		return nil
 	})
 }

@@ -115,6 +115,9 @@ func (f *Feed) notify(ctx context.Context, known bool, events []Event) {
 
 func (e *Event) notify(inv Invalidator) {
 	if !e.Entry {
+		if e.Moved {
+			inv.InvalidateEntry(e.Ino, "..") // a listing under way may bring the old one
+		}
 		inv.InvalidateInode(e.Ino, e.Data)
 		return
 	}
