@@ -2,6 +2,7 @@ package survive
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -237,7 +239,7 @@ func TestMountsStay(t *testing.T) {
 }
 
 // What the kernel keeps of a directory from the time of one server is as new as the next
-// one says: changes through another mount are listed at once.
+// one says: changes through another superblock are listed at once.
 func TestListingsStay(t *testing.T) {
 	s := watch(t, testLimit)
 	top := s.mount("survive")
@@ -245,7 +247,11 @@ func TestListingsStay(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	part := s.mount("survive,subtree=bucket")
+	part := s.mount("survive,subtree=bucket,entry_timeout=3600")
+	var one, other syscall.Stat_t
+	if err := errors.Join(syscall.Stat(dir, &one), syscall.Stat(filepath.Join(part, "dir"), &other)); err != nil || one.Dev == other.Dev {
+		t.Fatalf("both are of one superblock: %v", err)
+	}
 	lists := func(when, name string, want bool) {
 		t.Helper()
 		list, err := os.ReadDir(dir)
