@@ -41,6 +41,10 @@ func TestClients(t *testing.T, open func(t *testing.T) (a, b cluster.KV)) {
 		a, b := open(t)
 		testOnDuty(t, a, b)
 	})
+	t.Run("Blind", func(t *testing.T) {
+		a, b := open(t)
+		testBlind(t, a, b)
+	})
 	t.Run("OtherClosed", func(t *testing.T) {
 		a, b := open(t)
 		testOtherClosed(t, a, b)

@@ -73,7 +73,7 @@ func newCommits(client *clientv3.Client, mark string) *gather.Group[*request] {
 func (j *joint) Add(r *request) bool {
 	read, written := r.keys()
 	ops := max(j.ops, len(r.cmps), len(r.then), len(r.otherwise))
-	if len(j.list) > 0 && (len(j.list)+2+ops > etcdMaxOps || j.bytes+r.bytes > maxJointBytes) || !j.keys.Add(read, written) {
+	if len(j.list) > 0 && (len(j.list)+2+ops > etcdMaxOps || j.bytes+r.bytes > maxJointBytes) || !j.keys.Add(read, nil, written) {
 		return false
 	}
 	j.ops, j.bytes = ops, j.bytes+r.bytes

@@ -5,8 +5,9 @@
 //	        remembered (occ.Memory) is compared there by its version
 //	Peek:   each round trip has a snapshot of its own, in which the versions of all
 //	        that was read before are compared, so that none has to be ended; those who
-//	        wait at the same time share one (gather)
-//	commit: one call of a function in READ COMMITTED: ogw_commits_v1 for those who wait at
+//	        wait at the same time share one (gather); likewise the first attempt of an
+//	        Update, which so has no connection while others wait for one
+//	commit: one call of a function in READ COMMITTED: ogw_commits_v2 for those who wait at
 //	        the same time and need no snapshot, else ogw_commit_v4
 //	        lock     what was read and what is written, in the order of locks
 //	        compare  each key that was read: its version (0: absent);
@@ -44,7 +45,9 @@
 // wait for each other. Creates in one directory share its prefix.
 //
 // Commits that go together take all their locks, and wait for none: one that would have to,
-// goes by itself then. None reads or writes what another one of them writes.
+// goes by itself then. None reads what another one of them writes. What several set that none
+// has read, as the time of a directory in which many make names, the last one sets; the locks of
+// that they wait for, before they take the others.
 //
 // A transaction that met a conflict three times queues for the locks of its last
 // attempt before it reads again, and keeps them over the commit: a pair that

@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"ogw/cluster/internal/gather"
@@ -18,7 +20,7 @@ const (
 	// jointWait is how long commits wait for a connection together, rather than each for one.
 	jointWait = time.Second
 
-	callJoint = "SELECT * FROM ogw_commits_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)"
+	callJoint = "SELECT * FROM ogw_commits_v2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)"
 )
 
 // request is a commit that may go with others.
@@ -46,7 +48,7 @@ const (
 )
 
 // joint are commits in one call and transaction. All are compared before any is written.
-// None waits for a lock, which all would do.
+// None waits for a lock, which all would do, but for those of what several of them set.
 type joint struct {
 	pools      *pools
 	store      string
@@ -58,7 +60,7 @@ type joint struct {
 
 func newCommits(p *pools, store string) *gather.Group[*request] {
 	return &gather.Group[*request]{Calls: maxCommits, New: func() gather.Batch[*request] {
-		return &joint{pools: p, store: store, locks: lockSet{modes: make(map[int64]bool)}}
+		return &joint{pools: p, store: store, locks: lockSet{store: store, modes: make(map[int64]bool)}}
 	}}
 }
 
@@ -75,11 +77,11 @@ func (c *commit) bytes() (n int) {
 
 // Add implements gather.Batch.
 func (j *joint) Add(r *request) bool {
-	read, written := asStrings(r.readKeys, r.expectKeys), asStrings(r.setKeys, r.deleteKeys)
+	read, set, deleted := asStrings(r.readKeys, r.expectKeys), asStrings(r.setKeys), asStrings(r.deleteKeys)
 	bytes := r.bytes()
-	ops := len(read) + len(written)
+	ops := len(read) + len(set) + len(deleted)
 	if len(j.list) > 0 && (j.ops+ops > MaxOps || j.bytes+bytes > maxJointBytes || len(j.locks.modes)+len(r.numbers) > maxLocks) ||
-		!j.keys.Add(read, written) {
+		!j.keys.Add(read, set, deleted) {
 		return false
 	}
 	for i, n := range r.numbers {
@@ -127,9 +129,33 @@ func (j *joint) Send() {
 			r.version = version
 		}
 	}
+	if err == nil {
+		j.supersede()
+	}
 }
 
-// arguments of ogw_commits_v1.
+// supersede takes from what commits set that which a later one of the call set.
+func (j *joint) supersede() {
+	later := make(map[string]bool)
+	for _, r := range slices.Backward(j.list) {
+		if r.outcome != committed {
+			continue
+		}
+		for i := len(r.setKeys) - 1; i >= 0; i-- {
+			key := r.setKeys[i]
+			if j.keys.Sets(string(key)) == 1 {
+				continue
+			}
+			if later[string(key)] {
+				r.superseded = append(r.superseded, key)
+				r.setKeys, r.setValues = slices.Delete(r.setKeys, i, i+1), slices.Delete(r.setValues, i, i+1)
+			}
+			later[string(key)] = true
+		}
+	}
+}
+
+// arguments of ogw_commits_v2.
 func (j *joint) arguments() []any {
 	all := emptyCommit()
 	slots, slotNumbers := make([][]byte, len(j.list)), make([]int64, len(j.list))
@@ -148,9 +174,27 @@ func (j *joint) arguments() []any {
 		all.deleteKeys = append(all.deleteKeys, r.deleteKeys...)
 		deleteOf.add(i, len(r.deleteKeys))
 	}
+	waits := j.waits()
 	numbers, shared := j.locks.sorted()
-	return []any{j.store, slots, slotNumbers, numbers, shared, locks, lockOf, all.readKeys, all.readVersions, readOf,
+	return []any{j.store, slots, slotNumbers, waits, numbers, shared, locks, lockOf, all.readKeys, all.readVersions, readOf,
 		all.expectKeys, all.expectValues, expectOf, all.setKeys, all.setValues, setOf, all.deleteKeys, deleteOf}
+}
+
+// waits takes the locks of what several set from the others, and returns them in their order.
+func (j *joint) waits() []int64 {
+	several := make(map[int64]bool)
+	for _, r := range j.list {
+		for _, key := range r.setKeys {
+			if j.keys.Sets(string(key)) > 1 {
+				n := j.locks.number(lockKey, key)
+				several[n] = true
+				delete(j.locks.modes, n)
+			}
+		}
+	}
+	numbers := slices.AppendSeq(make([]int64, 0, len(several)), maps.Keys(several)) // not nil, which is NULL
+	slices.Sort(numbers)
+	return numbers
 }
 
 // owners say to which commit, counted from 1, each of a list belongs.

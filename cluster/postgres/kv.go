@@ -53,7 +53,11 @@ func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 	return kv.gate.Run(ctx, func() error {
 		var last *commit // of the attempt before
 		return occ.Retry(ctx, func(n int) (bool, error) {
-			s := newSource(ctx, kv, occ.NewRecall(kv.memory, n == 0, occ.NewVersions()))
+			recall := occ.NewRecall(kv.memory, n == 0, occ.NewVersions())
+			if n == 0 {
+				recall.Move()
+			}
+			s := newSource(ctx, kv, recall)
 			defer s.close()
 			if n >= freeAttempts && last != nil {
 				if err := s.hold(locksOf(kv.store, last)); err != nil {
@@ -95,6 +99,7 @@ func (kv *KV) attempt(ctx context.Context, s *source, fn func(cluster.Txn) error
 		since := change.Done()
 		kv.memory.Wrote(c.setKeys, c.setValues, version, since)
 		kv.memory.Wrote(c.deleteKeys, make([][]byte, len(c.deleteKeys)), 0, since)
+		kv.memory.Forget(c.superseded...)
 	case err != nil || done: // what happened is not known, or as which version
 		kv.memory.Forget(c.setKeys...)
 		kv.memory.Forget(c.deleteKeys...)
@@ -105,8 +110,8 @@ func (kv *KV) attempt(ctx context.Context, s *source, fn func(cluster.Txn) error
 	return c, done, err
 }
 
-// freeAttempts of a transaction lock nothing before they commit: one from memory,
-// two that read. Later ones queue for what the attempt before them read and wrote: a
+// freeAttempts of a transaction lock nothing before they commit: one from memory, with
+// round trips that others share, two that read. Later ones queue for what the attempt before them read and wrote: a
 // pair that many change would else be won by whoever is nearest to the server.
 const freeAttempts = 3
 

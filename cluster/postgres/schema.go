@@ -119,16 +119,17 @@ $ogw$;
 `
 
 // commitsFunction is commitFunction for several commits at once, by number, of which none
-// depends on another one, and none scanned. It waits for no lock. It returns the version of
-// all that was set, and which commits did nothing: their slot is gone, a lock was not free, or
-// a read does not hold. Slots of the last two are moved too, as by a fence.
+// depends on another one, and none scanned. It waits for the locks wait_ids, which are exclusive
+// and come first, and for no other one. Of a pair that several set, the last one that holds counts. It
+// returns the version of all that was set, and which commits did nothing: their slot is gone, a
+// lock was not free, or a read does not hold. Slots of the last two are moved too, as by a fence.
 //
 // What the locks of one commit keep others from, no statement of another one does. Pairs are
 // looked up one by one: a join might read the whole table.
 const commitsFunction = `
-CREATE OR REPLACE FUNCTION ogw_commits_v1(
+CREATE OR REPLACE FUNCTION ogw_commits_v2(
 	in_store text, slot_ids bytea[], slot_numbers bigint[],
-	lock_ids bigint[], lock_shared boolean[], locks bigint[], lock_of integer[],
+	wait_ids bigint[], lock_ids bigint[], lock_shared boolean[], locks bigint[], lock_of integer[],
 	read_keys bytea[], read_versions bigint[], read_of integer[],
 	expect_keys bytea[], expect_values bytea[], expect_of integer[],
 	set_keys bytea[], set_values bytea[], set_of integer[],
@@ -136,6 +137,7 @@ CREATE OR REPLACE FUNCTION ogw_commits_v1(
 	OUT out_version bigint, OUT out_changed integer[], OUT out_busy integer[], OUT out_gone integer[]
 ) LANGUAGE plpgsql VOLATILE AS $ogw$
 DECLARE
+	i integer;
 	taken bigint[];
 	failed integer[];
 BEGIN
@@ -149,6 +151,9 @@ BEGIN
 	)
 	SELECT coalesce(array_agg(n), '{}') INTO out_gone
 		FROM generate_series(1, cardinality(slot_ids)) AS n WHERE n NOT IN (SELECT nth FROM moved);
+	FOR i IN 1 .. cardinality(wait_ids) LOOP
+		PERFORM pg_advisory_xact_lock(wait_ids[i]);
+	END LOOP;
 	SELECT coalesce(array_agg(l.id), '{}') INTO taken FROM (
 		SELECT u.id, CASE WHEN u.shared THEN pg_try_advisory_xact_lock_shared(u.id) ELSE pg_try_advisory_xact_lock(u.id) END AS free
 			FROM unnest(lock_ids, lock_shared) AS u(id, shared)
@@ -172,8 +177,9 @@ BEGIN
 	IF cardinality(set_keys) > 0 THEN
 		out_version := nextval('ogw_versions');
 		INSERT INTO ogw_pairs (store, key, value, version)
-			SELECT in_store, s.key, s.value, out_version FROM unnest(set_keys, set_values, set_of) AS s(key, value, nth)
-				WHERE s.nth <> ALL(failed)
+			SELECT DISTINCT ON (s.key) in_store, s.key, s.value, out_version
+				FROM unnest(set_keys, set_values, set_of) AS s(key, value, nth)
+				WHERE s.nth <> ALL(failed) ORDER BY s.key, s.nth DESC
 			ON CONFLICT (store, key) DO UPDATE SET value = excluded.value, version = excluded.version;
 	END IF;
 	IF cardinality(out_busy) + cardinality(out_changed) > 0 THEN
@@ -220,7 +226,7 @@ var parts = []struct{ there, make string }{
 	{"SELECT to_regproc('ogw_undo_v1') IS NOT NULL", undoFunction},
 	{"SELECT to_regproc('ogw_hold_v1') IS NOT NULL", holdFunction},
 	{"SELECT to_regproc('ogw_commit_v4') IS NOT NULL", commitFunction},
-	{"SELECT to_regproc('ogw_commits_v1') IS NOT NULL", commitsFunction},
+	{"SELECT to_regproc('ogw_commits_v2') IS NOT NULL", commitsFunction},
 }
 
 // makeTables makes what is missing, one client at a time.

@@ -217,7 +217,7 @@ func TestPostgresOpenBesideReader(t *testing.T) {
 	if err := older.Update(context.Background(), set); err != nil {
 		t.Fatal(err)
 	}
-	sql(t, p, "DROP FUNCTION ogw_commits_v1")
+	sql(t, p, "DROP FUNCTION ogw_commits_v2")
 	err := older.View(context.Background(), func(r cluster.Reader) error {
 		if _, err := r.Get([]byte("a")); err != nil {
 			return err

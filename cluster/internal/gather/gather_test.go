@@ -152,22 +152,30 @@ func TestGroupPassed(t *testing.T) {
 func TestFootprint(t *testing.T) {
 	var f Footprint
 	for _, c := range []struct {
-		read, written []string
-		fits          bool
+		read, set, deleted []string
+		fits               bool
 	}{
-		{[]string{"a", "b"}, []string{"b"}, true},
-		{[]string{"a"}, []string{"c"}, true},  // both read a
-		{nil, []string{"a"}, false},           // which others read
-		{[]string{"c"}, nil, false},           // which another one writes
-		{nil, []string{"c"}, false},           // the same
-		{[]string{"d"}, []string{"d"}, true},  // refused ones leave nothing
-		{[]string{"e", "d"}, nil, false},      //
-		{nil, []string{"e"}, true},            //
-		{[]string{"x"}, []string{"y"}, true},  //
-		{[]string{"y"}, []string{"x"}, false}, // each writes what the other one reads
+		{[]string{"a", "b"}, []string{"b"}, nil, true},
+		{[]string{"a"}, []string{"c"}, nil, true},  // both read a
+		{nil, []string{"a"}, nil, false},           // which others read
+		{nil, nil, []string{"a"}, false},           // the same
+		{[]string{"c"}, nil, nil, false},           // which another one writes
+		{nil, []string{"c"}, nil, true},            // nobody read it
+		{nil, nil, []string{"c"}, false},           // others set it
+		{[]string{"d"}, []string{"d"}, nil, true},  // refused ones leave nothing
+		{nil, []string{"d"}, nil, false},           // who set it has read it
+		{[]string{"e", "d"}, nil, nil, false},      //
+		{nil, nil, []string{"e"}, true},            //
+		{nil, []string{"e"}, nil, false},           // another one deletes it
+		{nil, nil, []string{"e"}, false},           // the same
+		{[]string{"x"}, []string{"y"}, nil, true},  //
+		{[]string{"y"}, []string{"x"}, nil, false}, // each writes what the other one reads
 	} {
-		if got := f.Add(c.read, c.written); got != c.fits {
-			t.Errorf("read %v, written %v: %v", c.read, c.written, got)
+		if got := f.Add(c.read, c.set, c.deleted); got != c.fits {
+			t.Errorf("read %v, set %v, deleted %v: %v", c.read, c.set, c.deleted, got)
 		}
+	}
+	if n := f.Sets("c"); n != 2 {
+		t.Errorf("%d set c", n)
 	}
 }
