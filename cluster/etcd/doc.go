@@ -61,6 +61,10 @@
 // Slots hang on a lease: they are gone a minute after their process. A commit
 // never makes its slot, so that one whose lease ended cannot commit.
 //
+// Commits that wait go in one request (joint). None reads what another one of them writes; what
+// several set that none has read, as the time of a directory in which many make names, the last
+// one that holds sets.
+//
 // # History
 //
 // etcd keeps every revision until it is compacted. Each client notes the

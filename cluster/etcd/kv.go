@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"slices"
 
 	"ogw/cluster"
 	"ogw/cluster/coherence"
@@ -115,7 +116,14 @@ func (kv *KV) run(ctx context.Context, fn func(cluster.Txn) error, a *attempt) (
 	rev, err := kv.slots.commit(ctx, c)
 	switch {
 	case rev > 0:
-		kv.memory.Wrote(keys, values, rev, change.Done())
+		since := change.Done()
+		for i, key := range keys {
+			if slices.Contains(c.superseded, kv.keys.key(key)) {
+				kv.memory.Forget(key)
+			} else {
+				kv.memory.Wrote(keys[i:i+1], values[i:i+1], rev, since)
+			}
+		}
 	case err != nil: // perhaps it happened
 		kv.memory.Forget(keys...)
 		change.Failed(occ.IsUnknown(err))

@@ -79,6 +79,8 @@ type commit struct {
 	writes []clientv3.Op
 	looks  []occ.KeyVersion    // what was read, and is again if cmps do not hold
 	found  []*pb.RangeResponse // what that found, in the same order
+
+	superseded []string // keys, as etcd has them, that a later commit of the same request set
 }
 
 // otherwise is what is done if the comparisons do not hold.
@@ -141,6 +143,7 @@ func (p *slots) try(ctx context.Context, s *slot, c *commit) (done, lost bool, e
 	switch {
 	case err == nil && answer.Succeeded:
 		s.rev = answer.Header.Revision
+		c.superseded = r.superseded
 		return true, false, nil
 	case err == nil:
 		c.found = ranges(answer.Responses[1:])
