@@ -111,8 +111,9 @@
 //     and what it looks up then is counted; not where something is mounted inside,
 //     which the kernel would take away with the name.
 //   - Pages and attributes that other doors changed when the server was killed may
-//     be old. So what is open is dropped from the cache, the rest when it is opened;
-//     listings when the time of their directory comes with its name.
+//     be old. So what is open is dropped from the cache, the rest when it is opened.
+//     Which directories are listed, nobody knows: what the kernel kept of them goes when
+//     the time of the directory comes, with its name or its attributes.
 //
 // io_uring excludes it: what lies in a ring's entries is not sent again.
 //

@@ -15,7 +15,7 @@ const (
 
 // A place in a listing is opaque to the VFS, and a number to the kernel: which pass it is
 // of, and how many entries are before it. The first pass has small numbers, since programs
-// of 32 bits may know no others.
+// of 32 bits may know no others: until a listing was forgotten, or a server took the mount over.
 const passShift = 32
 
 func indexOf(offset uint64) uint64    { return offset & (1<<passShift - 1) }

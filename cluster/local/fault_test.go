@@ -301,6 +301,33 @@ func TestLogFaults(t *testing.T) {
 	}
 }
 
+// TestTableFault: one table that could not be written is written again, and no commit fails.
+func TestTableFault(t *testing.T) {
+	f := &faultFS{err: syscall.EIO, count: func(op errorfs.Op) bool {
+		return op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst")
+	}}
+	o := memOptions(errorfs.Wrap(newMem(t), f))
+	o.memTable = 64 << 10
+	c := openAt(t, o)
+	f.at.Store(1)
+	const records = 500
+	for i := range records {
+		err := c.KV.Update(cluster.Strict(ctx), func(txn cluster.Txn) error {
+			return txn.Set(fmt.Appendf(nil, "key%04d", i), make([]byte, 2000))
+		})
+		if err != nil {
+			t.Fatalf("commit %d: %v", i, err)
+		}
+	}
+	if f.hit.Load() == nil {
+		t.Error("no table was written")
+	}
+	keysThere(t, "after a table that was written again", c, records)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // flushFaultTime is when a commit counts as waiting for ever.
 const flushFaultTime = 20 * time.Second
 

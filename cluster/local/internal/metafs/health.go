@@ -32,11 +32,12 @@ type Health struct {
 	once   sync.Once
 }
 
-// failedFlush is a flush that Pebble tries again. Until it succeeds, new commits are refused:
-// soon they would wait in Pebble for a memtable, with no end and no error.
+// failedFlush is a flush that Pebble tries again, the first time at once. While it fails again,
+// new commits are refused: soon they would wait in Pebble for a memtable, with no end and no error.
 type failedFlush struct {
-	err error
-	at  time.Time
+	err   error
+	at    time.Time
+	again bool // not for the first time; or the disk is full
 }
 
 // NewHealth returns that of a store that is well.
@@ -63,7 +64,7 @@ func (h *Health) Err() error {
 	if f != nil && ioerr.IsFull(f.err) || h.stalls.Load() > 0 {
 		return fmt.Errorf("%w: the metadata store waits for space", cluster.ErrNoSpace)
 	}
-	if f != nil {
+	if f != nil && f.again {
 		return fmt.Errorf("the metadata store cannot write tables, and tries again: %w", ioerr.Map(f.err))
 	}
 	return nil
@@ -71,7 +72,7 @@ func (h *Health) Err() error {
 
 // flushRest returns how long a flush rests after one that failed.
 func (h *Health) flushRest() time.Duration {
-	if f := h.flush.Load(); f != nil {
+	if f := h.flush.Load(); f != nil && f.again {
 		return RetryPause - time.Since(f.at)
 	}
 	return 0
@@ -203,13 +204,16 @@ func (h *Health) flushed(err error) {
 		}
 		return
 	}
-	before := h.flush.Swap(&failedFlush{err: err, at: time.Now()})
-	switch full := ioerr.IsFull(err); {
-	case before != nil && ioerr.IsFull(before.err) == full:
+	full, before := ioerr.IsFull(err), h.flush.Load()
+	h.flush.Store(&failedFlush{err: err, at: time.Now(), again: full || before != nil})
+	switch {
+	case before != nil && before.again && ioerr.IsFull(before.err) == full:
 	case full:
 		h.log.Error("metadata store: the disk is full, cannot flush", "err", err)
-	default:
+	case before != nil:
 		h.log.Error("metadata store: cannot write tables; no commits until it can", "err", err)
+	default:
+		h.log.Warn("metadata store: cannot write a table, tries again", "err", err)
 	}
 }
 
