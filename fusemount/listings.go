@@ -37,14 +37,14 @@ type listing struct {
 
 	// The rest is under listings.mu.
 
-	reads int           // READDIRs under way
-	began int           // readers that have not come to the end, if they did not give up
-	read  time.Time     // the last one
-	in    *list.List    // listings.used or reading
-	used  *list.Element // of that
-	held  int           // positions that it counts for
-	begun time.Time     // the kernel keeps names that are no older
-	kept  *list.Element // of listings.kept; nil: it keeps none
+	reads      int           // READDIRs under way
+	unfinished int           // readers that have not come to the end, if they did not give up
+	read       time.Time     // the last one
+	in         *list.List    // listings.used or reading
+	used       *list.Element // of that
+	held       int           // positions that it counts for
+	since      time.Time     // the kernel keeps names that are no older
+	kept       *list.Element // of listings.kept; nil: it keeps none
 }
 
 // idleStream is a stream of which the rest of the page may be wanted.
@@ -102,12 +102,12 @@ func (s *listings) end(l *listing, first, last bool) {
 	l.read = time.Now()
 	switch {
 	case first:
-		l.began++
-	case last && l.began > 0:
-		l.began--
+		l.unfinished++
+	case last && l.unfinished > 0:
+		l.unfinished--
 	}
 	l.in.Remove(l.used)
-	if l.in = &s.used; l.began > 0 {
+	if l.in = &s.used; l.unfinished > 0 {
 		l.in = &s.reading
 	}
 	l.used = l.in.PushBack(l)
@@ -115,7 +115,7 @@ func (s *listings) end(l *listing, first, last bool) {
 	s.held += held - l.held
 	l.held = held
 	if first && l.kept == nil {
-		l.begun, l.kept = l.read, s.kept.PushBack(l)
+		l.since, l.kept = l.read, s.kept.PushBack(l)
 	}
 	dropped := s.makeRoom()
 	s.plan()
@@ -204,7 +204,7 @@ func (s *listings) sweep() {
 	s.mu.Lock()
 	for e := s.kept.Front(); e != nil; e = s.kept.Front() {
 		l := e.Value.(*listing)
-		if now.Sub(l.begun) < s.life {
+		if now.Sub(l.since) < s.life {
 			break
 		}
 		dropped = s.unkeep(l, dropped)
