@@ -19,43 +19,29 @@ type fewCalls struct {
 	calls chan struct{}
 }
 
-func (kv *fewCalls) enter(ctx context.Context) (leave func(), err error) {
+func (kv *fewCalls) call(ctx context.Context, fn func() error) error {
 	if cluster.IsUrgent(ctx) {
-		return func() {}, nil
+		return fn()
 	}
 	select {
 	case kv.calls <- struct{}{}:
-		return func() { <-kv.calls }, nil
+		defer func() { <-kv.calls }()
+		return fn()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 
 func (kv *fewCalls) Update(ctx context.Context, fn func(cluster.Txn) error) error {
-	leave, err := kv.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return kv.KV.Update(ctx, fn)
+	return kv.call(ctx, func() error { return kv.KV.Update(ctx, fn) })
 }
 
 func (kv *fewCalls) View(ctx context.Context, fn func(cluster.Reader) error) error {
-	leave, err := kv.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return kv.KV.View(ctx, fn)
+	return kv.call(ctx, func() error { return kv.KV.View(ctx, fn) })
 }
 
 func (kv *fewCalls) Peek(ctx context.Context, fn func(cluster.Reader) error) error {
-	leave, err := kv.enter(ctx)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	return kv.KV.Peek(ctx, fn)
+	return kv.call(ctx, func() error { return kv.KV.Peek(ctx, fn) })
 }
 
 // Many more clients than an engine has connections: none waits in a transaction for what needs

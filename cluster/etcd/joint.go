@@ -203,7 +203,10 @@ func (j *joint) Send() {
 func (j *joint) operations() []clientv3.Op {
 	all := make([]clientv3.Op, len(j.list), len(j.list)+len(j.shared)+1)
 	for i, r := range j.list {
-		own := slices.DeleteFunc(slices.Clone(r.then), func(op clientv3.Op) bool { return j.isShared(op) })
+		own := r.then
+		if len(j.shared) > 0 {
+			own = slices.DeleteFunc(slices.Clone(own), func(op clientv3.Op) bool { return j.keys.Sets(string(op.KeyBytes())) > 1 })
+		}
 		all[i] = clientv3.OpTxn(r.cmps, own, r.otherwise)
 	}
 	for _, key := range j.shared {
@@ -213,9 +216,6 @@ func (j *joint) operations() []clientv3.Op {
 	// against their quota, and let it through when there is no space. This they count.
 	return append(all, clientv3.OpPut(j.mark, ""))
 }
-
-// isShared reports whether an operation sets what another commit sets, too.
-func (j *joint) isShared(op clientv3.Op) bool { return j.keys.Sets(string(op.KeyBytes())) > 1 }
 
 // supersede notes what later commits of the request set.
 func (j *joint) supersede() {

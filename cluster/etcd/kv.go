@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"slices"
 
@@ -117,13 +118,13 @@ func (kv *KV) run(ctx context.Context, fn func(cluster.Txn) error, a *attempt) (
 	switch {
 	case rev > 0:
 		since := change.Done()
-		for i, key := range keys {
-			if slices.Contains(c.superseded, kv.keys.key(key)) {
-				kv.memory.Forget(key)
-			} else {
-				kv.memory.Wrote(keys[i:i+1], values[i:i+1], rev, since)
-			}
+		for _, set := range c.superseded {
+			key := kv.keys.strip([]byte(set))
+			kv.memory.Forget(key)
+			i := slices.IndexFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) })
+			keys, values = slices.Concat(keys[:i], keys[i+1:]), slices.Concat(values[:i], values[i+1:])
 		}
+		kv.memory.Wrote(keys, values, rev, since)
 	case err != nil: // perhaps it happened
 		kv.memory.Forget(keys...)
 		change.Failed(occ.IsUnknown(err))
