@@ -26,7 +26,7 @@ func TestBesideDistributed(t *testing.T) {
 		"Fresh": TestBesideFresh, "Merge": TestBesideMerge, "Replaced": TestBesideReplaced,
 		"Writers": TestBesideWriters, "Append": TestBesideAppend, "Times": TestBesideTimes,
 		"OldLoad": TestBesideOldLoad, "OldInode": TestBesideOldInode, "ChangedDownload": TestBesideChangedDownload,
-		"HolderDies": TestBesideHolderDies, "Unknown": TestBesideUnknown,
+		"HolderDies": TestBesideHolderDies, "Unknown": TestBesideUnknown, "Overtaken": TestBesideOvertaken,
 	} {
 		t.Run(name, fn)
 	}
@@ -75,6 +75,39 @@ func TestBesideOldLoad(t *testing.T) {
 	close(goOn)
 	<-done
 	wantThrough(t, fa, "new+")
+	want(t, errors.Join(fa.Close(bg), fb.Close(bg)), nil)
+}
+
+// What another gateway stored shows, also while a flush of this one is under way that was to make the same
+// version.
+func TestBesideOvertaken(t *testing.T) {
+	p := openTwo(t)
+	put(t, p.a, "file", "old")
+	fa, fb := openFileAt(t, p.a, "file", 0), openFileAt(t, p.b, "file", 0)
+	writeThrough(t, fa, "A", 0)
+	writeThrough(t, fb, "B", 2)
+	before, err := fa.Attr(bg)
+	want(t, err, nil)
+	var once atomic.Bool
+	hook(p.a).commits = func() {
+		if !once.CompareAndSwap(false, true) {
+			return
+		}
+		want(t, fb.Sync(bg), nil)
+		wantThrough(t, fa, "AlB")
+		for range 2 {
+			now, err := fa.Attr(bg)
+			if want(t, err, nil); now.Others == before.Others {
+				t.Errorf("version %d, of others %d: as before the other one stored", now.Version, now.Others)
+			}
+			before = now // what it is like as long as nobody knows, it is not afterwards
+		}
+	}
+	want(t, fa.Sync(bg), nil)
+	now, err := fa.Attr(bg)
+	if want(t, err, nil); now.Others == before.Others || !once.Load() {
+		t.Errorf("version %d, of others %d", now.Version, now.Others)
+	}
 	want(t, errors.Join(fa.Close(bg), fb.Close(bg)), nil)
 }
 

@@ -312,11 +312,29 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	}
 	o.Stored(n.Ino)
 	if last {
-		of.committing.Store(n.Version)
+		of.committing.Store(markOf(n))
 	} else if of.tail { // the end is another one in the next transaction
 		return nil, pos, fmt.Errorf("%w: an append of %d bytes in one transaction", ErrTooLarge, plan.items[len(plan.items)-1].end()-plan.items[0].off)
 	}
 	return n, pos, record.PutInode(t, n)
+}
+
+// flushMark is what an inode is like that a flush leaves. Where others change the file, one of the same
+// version may be theirs, who were faster.
+type flushMark struct {
+	version uint64
+	size    int64
+	mtime   Time
+	ctimeNS int64
+}
+
+func markOf(n *record.Inode) *flushMark {
+	return &flushMark{n.Version, n.Size, n.Mtime, n.CtimeNS}
+}
+
+// left reports whether a is how the flush left the inode.
+func (m *flushMark) left(a *Attr) bool {
+	return a.Version == m.version && a.Size == m.size && a.Mtime == m.mtime && a.CtimeNS == m.ctimeNS
 }
 
 // stamp sets the times of the writes.
@@ -415,7 +433,7 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 		of.dirtyNS = plan.dirtyNS
 	}
 	of.captured = 0
-	of.committing.Store(0)
+	of.committing.Store(nil)
 	if err == nil {
 		of.fs.contents.Flushed(of.ino, plan.lengths())
 	}

@@ -152,8 +152,12 @@ func (of *openFile) saw(n *record.Inode, at time.Time) {
 	}
 }
 
-// lostShift has what was lost show in Attr.Others apart from versions.
-const lostShift = 40
+// lostShift has what was lost show in Attr.Others apart from versions, and unsureOthers what is
+// like nothing else.
+const (
+	lostShift    = 40
+	unsureOthers = 1 << 63
+)
 
 // overlay adds what was not flushed to attributes of the inode, unless it was written to a
 // content before the one with a number.
@@ -166,20 +170,30 @@ func (of *openFile) overlay(a *Attr, epoch uint64) {
 			a.Mtime, a.CtimeNS = l.Mtime, max(l.CtimeNS, a.CtimeNS)
 		}
 	}
+	unsure := false
 	if len(of.pieces) > 0 && of.epoch >= epoch {
-		of.overlayWrites(a)
+		unsure = of.overlayWrites(a)
 	}
-	if !of.fs.feed.Complete() {
+	switch {
+	case of.fs.feed.Complete():
+	case unsure:
+		a.Others = unsureOthers | of.unsure.Add(1)
+	default:
 		a.Others = a.Version - of.turn + of.lostSeq<<lostShift
 	}
 }
 
-// overlayWrites is overlay where there are pieces. Under mu.
-func (of *openFile) overlayWrites(a *Attr) {
+// overlayWrites is overlay where there are pieces. unsure reports whether a may have those of the flush
+// that runs, or another process was faster. Under mu.
+func (of *openFile) overlayWrites(a *Attr) (unsure bool) {
 	writes, base := of.writes, of.base
-	if v := of.committing.Load(); v != 0 && a.Version >= v {
-		writes -= of.captured // the snapshot has them already
-		base = v
+	if m := of.committing.Load(); m != nil && a.Version >= m.version {
+		if of.fs.feed.Complete() || m.left(a) {
+			writes -= of.captured // the snapshot has them already
+			base = m.version
+		} else {
+			unsure = true
+		}
 	}
 	a.Size = max(a.Size, of.pieces.end())
 	a.Version += writes
@@ -196,4 +210,5 @@ func (of *openFile) overlayWrites(a *Attr) {
 	if of.killPriv {
 		a.Mode = perm.DropSetID(a.Mode)
 	}
+	return unsure
 }

@@ -12,6 +12,7 @@ type hookKV struct {
 	viewed  func()                                    // after each View
 	peeked  func()                                    // after each Peek
 	updated func()                                    // after each Update
+	commits func()                                    // before each attempt to commit
 	peek    func(fn func(cluster.Reader) error) error // in place of Peek
 	reader  func(cluster.Reader) cluster.Reader       // what Views see
 }
@@ -40,7 +41,13 @@ func (h *hookKV) View(ctx context.Context, fn func(cluster.Reader) error) error 
 }
 
 func (h *hookKV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
-	err := h.KV.Update(ctx, fn)
+	err := h.KV.Update(ctx, func(t cluster.Txn) error {
+		err := fn(t)
+		if err == nil && h.commits != nil {
+			h.commits()
+		}
+		return err
+	})
 	if h.updated != nil {
 		h.updated()
 	}

@@ -51,19 +51,20 @@ type openFile struct {
 	snap       *fileSnap
 	least      uint64 // version that somebody saw (refresh): a snapshot of an older one is not current
 	pieces     pieces
-	active     *chunk        // takes the next bytes; counted in its refs
-	epoch      uint64        // of the inode when the first piece was written
-	writes     uint64        // since the last flush began, and those it captured
-	captured   uint64        // of writes, by the flush that runs
-	turn       uint64        // of the last write, counted from one and never reset
-	flushed    uint64        // the turn up to which writes are stored, or gone
-	mtimeNS    int64         // of the last write
-	base       uint64        // stored version below the writes, when the first of them came
-	dirtyNS    int64         // of the oldest write since the last flush began
-	killPriv   bool          // a write came from somebody who loses setuid and setgid with it
-	last       *record.Inode // as our last flush left it
-	committing atomic.Uint64 // the version that the flush which runs gives the inode
-	cut        atomic.Bool   // a content was cut to nothing, and no close stored what replaces it
+	active     *chunk                    // takes the next bytes; counted in its refs
+	epoch      uint64                    // of the inode when the first piece was written
+	writes     uint64                    // since the last flush began, and those it captured
+	captured   uint64                    // of writes, by the flush that runs
+	turn       uint64                    // of the last write, counted from one and never reset
+	flushed    uint64                    // the turn up to which writes are stored, or gone
+	mtimeNS    int64                     // of the last write
+	base       uint64                    // stored version below the writes, when the first of them came
+	dirtyNS    int64                     // of the oldest write since the last flush began
+	killPriv   bool                      // a write came from somebody who loses setuid and setgid with it
+	last       *record.Inode             // as our last flush left it
+	committing atomic.Pointer[flushMark] // how the flush that runs leaves the inode, if it commits
+	unsure     atomic.Uint64             // how often it was not known whether it has
+	cut        atomic.Bool               // a content was cut to nothing, and no close stored what replaces it
 	times      timesSet
 	lost       error      // why pieces were dropped last
 	lostSeq    uint64     // how often that happened
