@@ -19,6 +19,13 @@ type Peer struct {
 	Key     []byte
 }
 
+// AnswerTime is how long after Keep returned who keeps may begin to: an answer that takes longer says that
+// nothing may be kept. It includes what the one who keeps may be longer at it than he was told, by his clock.
+const AnswerTime = 100 * time.Millisecond
+
+// Moment is one of a client. What is read after it was taken is at least as new as that.
+type Moment uint64
+
 // Peers has the clients of one store tell each other what they are about to change, so that
 // each answers from memory what nobody changes. Who the clients are is for its user to say.
 type Peers interface {
@@ -39,6 +46,16 @@ type Peers interface {
 	Told() bool
 	// Forget has what was read so far asked for again.
 	Forget()
+	// Moment returns that of now. It comes before what Keep is asked about is read.
+	Moment() Moment
+	// Keep returns for how long somebody who asks nobody meanwhile, such as a kernel, may keep what was
+	// read of keys since a moment, under a number of the caller's; 0 is not at all. If one of them is to be
+	// changed before, by whomever, the function of OnRecall is called with the number, and has returned before
+	// the change is committed.
+	Keep(since Moment, number uint64, keys ...[]byte) time.Duration
+	// OnRecall sets that function, before Keep is called. It returns when nobody keeps any more what the numbers
+	// stand for. It must not wait for a change of the store, and is called for one recall at a time.
+	OnRecall(recall func(numbers []uint64))
 	// Close has nobody told any more. It comes after the last change.
 	Close() error
 }

@@ -19,6 +19,7 @@ func (c *Client) Announce(ctx context.Context, keys ...[]byte) (*Change, error) 
 	}
 	d := &Change{c: c, lines: linesOf(keys)}
 	d.at = c.trust.begin(d.lines)
+	c.loans.recall(d.lines)
 	var err error
 	if d.finish, err = c.tells.announce(ctx, d.lines); err != nil {
 		c.trust.end(d.lines, d.at)

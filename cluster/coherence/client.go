@@ -63,6 +63,7 @@ type Client struct {
 	listen  net.Listener
 	trust   *Trust
 	tells   *publisher
+	loans   *loans
 	ctx     context.Context
 	stop    context.CancelFunc
 	parts   sync.WaitGroup
@@ -99,6 +100,7 @@ func New(o Options) (*Client, error) {
 		c.address = addressOf(c.listen.Addr(), o.Host)
 	}
 	c.trust, c.tells = newTrust(c.clock), newPublisher(c.clock, o.Log)
+	c.loans = newLoans(c.trust)
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.parts.Go(c.accept)
 	return c, nil
@@ -127,7 +129,21 @@ func (c *Client) Me() (address string, key []byte) { return c.address, c.id.key 
 func (c *Client) Told() bool { return c.trust.Told() }
 
 // Forget implements cluster.Peers.
-func (c *Client) Forget() { c.trust.forget() }
+func (c *Client) Forget() {
+	c.trust.forget()
+	c.loans.recallAll()
+}
+
+// Moment implements cluster.Peers.
+func (c *Client) Moment() cluster.Moment { return cluster.Moment(c.trust.Now()) }
+
+// Keep implements cluster.Peers.
+func (c *Client) Keep(since cluster.Moment, number uint64, keys ...[]byte) time.Duration {
+	return c.loans.lend(Stamp(since), number, linesOf(keys))
+}
+
+// OnRecall implements cluster.Peers.
+func (c *Client) OnRecall(recall func(numbers []uint64)) { c.loans.call.Store(&recall) }
 
 // Stats are counts since the client was made, and how it stands.
 type Stats struct {
@@ -172,6 +188,7 @@ func (c *Client) Look(ctx context.Context, look func(context.Context) ([]cluster
 }
 
 func (c *Client) saw(before time.Duration, list []cluster.Peer, all bool) {
+	c.loans.lapse()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx.Err() != nil {

@@ -666,6 +666,26 @@ type remembered struct {
 	since   Stamp
 }
 
+// modelKernel keeps pairs of what a client has read, and asks nobody as long as it may. As the kernel does
+// it ignores answers to what it asked before a recall.
+type modelKernel struct {
+	mu       sync.Mutex
+	recalled [modelKeys]int
+	versions [modelKeys]uint64
+	until    [modelKeys]time.Duration
+	kept     atomic.Int64 // how often it asked nobody
+}
+
+func (x *modelKernel) recall(numbers []uint64) {
+	for _, k := range numbers {
+		pauseABit()
+		x.mu.Lock()
+		x.recalled[k]++
+		x.until[k] = 0
+		x.mu.Unlock()
+	}
+}
+
 // modelUser uses the model through a client, and remembers.
 type modelUser struct {
 	t      *testing.T
@@ -673,6 +693,34 @@ type modelUser struct {
 	c      *Client
 	asked  *atomic.Int64
 	memory *[2][modelKeys]atomic.Pointer[remembered]
+	kernel *modelKernel
+}
+
+// look reads through the kernel.
+func (u *modelUser) look(k int) {
+	x := u.kernel
+	least := u.m.seen[k].Load()
+	x.mu.Lock()
+	v, recalled, keeps := x.versions[k], x.recalled[k], u.c.clock() < x.until[k]
+	x.mu.Unlock()
+	if keeps {
+		if x.kept.Add(1); v < least {
+			u.t.Errorf("%d is kept, when %d was known", v, least)
+		}
+		u.m.saw(k, v)
+		return
+	}
+	begin, since := u.c.clock(), u.c.Moment()
+	pauseABit()
+	v = u.askBoth(k, least)
+	pauseABit()
+	d := u.c.Keep(since, uint64(k), pairKeys(k)...)
+	pauseABit()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if now := u.c.clock(); x.recalled[k] == recalled && now-begin < cluster.AnswerTime {
+		x.versions[k], x.until[k] = v, now+d
+	}
 }
 
 func pairKeys(k int) [][]byte {
@@ -732,12 +780,12 @@ func (u *modelUser) ask(side, k int, since Stamp) *remembered {
 }
 
 // askBoth reads the store.
-func (u *modelUser) askBoth(k int, least uint64) {
+func (u *modelUser) askBoth(k int, least uint64) (v uint64) {
 	u.asked.Add(1)
 	since := u.c.Trust().Now()
 	pauseABit()
 	u.m.mu.Lock()
-	v := u.m.versions[k]
+	v = u.m.versions[k]
 	u.m.mu.Unlock()
 	pauseABit()
 	for side := range u.memory {
@@ -747,6 +795,7 @@ func (u *modelUser) askBoth(k int, least uint64) {
 		u.t.Errorf("the store has %d, and %d was known", v, least)
 	}
 	u.m.saw(k, v)
+	return v
 }
 
 func pauseABit() {
@@ -756,7 +805,8 @@ func pauseABit() {
 }
 
 // Whatever happens to the ways between clients, nobody reads what is older than what anybody
-// has read, and of two pairs that change together, nobody reads one as it was before.
+// has read, and of two pairs that change together, nobody reads one as it was before; nor does who keeps
+// what was read.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	g, m := &group{t: t}, &model{}
@@ -770,17 +820,24 @@ func TestModel(t *testing.T) {
 	eventually(t, "all are told", func() bool { return clients[0].Told() && clients[1].Told() && clients[2].Told() })
 	end := time.Now().Add(10 * time.Second)
 	var users sync.WaitGroup
+	var kernels []*modelKernel
 	for _, c := range clients {
 		memory := &[2][modelKeys]atomic.Pointer[remembered]{}
+		kernel := new(modelKernel)
+		kernels = append(kernels, kernel)
+		c.OnRecall(kernel.recall)
 		for range 4 {
-			u := &modelUser{t, m, c, &asked, memory}
+			u := &modelUser{t, m, c, &asked, memory, kernel}
 			users.Go(func() {
 				for time.Now().Before(end) {
-					if rand.IntN(20) == 0 {
-						u.write(rand.IntN(modelKeys))
+					switch k := rand.IntN(modelKeys); rand.IntN(20) {
+					case 0:
+						u.write(k)
 						writes.Add(1)
-					} else {
-						u.read(rand.IntN(modelKeys))
+					case 1, 2, 3, 4, 5, 6:
+						u.look(k)
+					default:
+						u.read(k)
 						reads.Add(1)
 					}
 				}
@@ -802,6 +859,11 @@ func TestModel(t *testing.T) {
 	t.Logf("%d reads, %d writes, the store was asked %d times", reads.Load(), writes.Load(), asked.Load())
 	if asked.Load() >= reads.Load() {
 		t.Error("nobody answered from memory")
+	}
+	for _, x := range kernels {
+		if t.Logf("kept %d times", x.kept.Load()); x.kept.Load() == 0 {
+			t.Error("nobody kept anything")
+		}
 	}
 }
 

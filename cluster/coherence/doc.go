@@ -45,6 +45,17 @@
 // Nobody may come who does not know of all this: the rules by which gateways are beside
 // one another rise first (Looking, all).
 //
+// # What others keep
+//
+// What was read may be lent to somebody who asks nobody as long as he has it, such as a kernel
+// (Keep): until the lease ends. What is about to change is recalled first, by whomever it is changed: others take
+// note only when it is given back, and a client's own changes are announced only then. So it is when a lease ends before its
+// time (the connection is lost, or left), since others then stop to wait.
+//
+// A loan is noted before it is looked whether it may be given, and a change begins before it looks for
+// loans: one of both sees the other. That a loan ends is known by the clock of who has it. One that stands still
+// with the machine, while bootclock does not, has it until the others tell again (lapse).
+//
 // # A commit without an answer
 //
 // It may happen later. Its lines stay in doubt, everywhere, until its user says that no
@@ -55,5 +66,6 @@
 // One TLS connection for each direction of each pair. Both ends prove the keys that the
 // store names; certificates say nothing else. What goes over it are hashes of keys.
 //
-// Locks: Client.mu, then Trust.mu or publisher.mu. No message is sent under any.
+// Locks: Client.mu, then Trust.mu or publisher.mu. No message is sent under any. What is lent is recalled under
+// loans.recalling, and under none of the others; loans.mu is a leaf.
 package coherence

@@ -142,8 +142,15 @@ func (b *subscription) heard(m *message) error {
 	return nil
 }
 
-// note marks what begins and ends.
+// note marks what begins and ends, and has what begins given back.
 func (s *source) note(m *message) {
+	s.mark(m)
+	for _, c := range m.begun {
+		s.c.loans.recall(c.lines)
+	}
+}
+
+func (s *source) mark(m *message) {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	for _, c := range m.begun {
@@ -159,6 +166,7 @@ func (s *source) note(m *message) {
 
 // extend has the source tell until a clock.
 func (s *source) extend(until time.Duration) {
+	s.c.loans.lapse()
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	if s.left {
@@ -174,19 +182,27 @@ func (s *source) extend(until time.Duration) {
 
 // leave comes before the source is asked to tell no more.
 func (s *source) leave() {
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	s.left, s.until = true, 0
-	s.c.judge()
+	s.quit(true)
+	s.c.loans.recallAll() // the source waits for nobody from then on
 }
 
 // lost comes after a subscription, and reports whether there was one: what was under way is
 // told anew by the next one.
 func (s *source) lost() (told bool) {
+	told = s.quit(false)
+	s.c.loans.recallAll() // nor for who comes again
+	return told
+}
+
+// quit has nothing trusted until the source tells again, and reports whether it did.
+func (s *source) quit(left bool) (told bool) {
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
-	told, s.until = s.until != 0, 0
+	told, s.until, s.left = s.until != 0, 0, s.left || left
 	s.c.judge()
+	if left {
+		return told // the connection goes on until the source has heard
+	}
 	for ticket, c := range s.open {
 		s.c.trust.end(c.lines, c.at)
 		delete(s.open, ticket)

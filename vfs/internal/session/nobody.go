@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"time"
 
 	"ogw/cluster"
 )
@@ -18,4 +19,9 @@ func (nobody) Look(ctx context.Context, look func(context.Context) ([]cluster.Pe
 func (nobody) Introduce(context.Context, []uint64) error { return nil }
 func (nobody) Told() bool                                { return false }
 func (nobody) Forget()                                   {}
-func (nobody) Close() error                              { return nil }
+func (nobody) Moment() cluster.Moment                    { return 0 }
+func (nobody) Keep(cluster.Moment, uint64, ...[]byte) time.Duration {
+	return 0
+}
+func (nobody) OnRecall(func([]uint64)) {}
+func (nobody) Close() error            { return nil }
