@@ -123,9 +123,14 @@ func (a *apart) notify(code int32, body []byte) fuse.Status {
 
 // InodeNotify implements kernelNotifier.
 func (a *apart) InodeNotify(node uint64, off, length int64) fuse.Status {
+	return a.notify(notifyInvalInode, invalInode(node, off, length))
+}
+
+// invalInode is the body of FUSE_NOTIFY_INVAL_INODE.
+func invalInode(node uint64, off, length int64) []byte {
 	b := binary.NativeEndian.AppendUint64(nil, node)
 	b = binary.NativeEndian.AppendUint64(b, uint64(off))
-	return a.notify(notifyInvalInode, binary.NativeEndian.AppendUint64(b, uint64(length)))
+	return binary.NativeEndian.AppendUint64(b, uint64(length))
 }
 
 // EntryNotify implements kernelNotifier.

@@ -2,6 +2,7 @@ package fusemount
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ogw/cluster"
+	"ogw/cluster/coherence"
 	"ogw/cluster/mem"
 	"ogw/fusemount/ledger"
 	"ogw/vfs"
@@ -42,12 +44,57 @@ type gateway struct {
 // path names a file of the bucket.
 func (g *gateway) path(name string) string { return filepath.Join(g.dir, name) }
 
+// announcing is a KV that announces what it changes before it commits that.
+type announcing struct {
+	cluster.KV
+	peers *coherence.Client
+}
+
+func (k announcing) Update(ctx context.Context, fn func(cluster.Txn) error) error {
+	var change *coherence.Change
+	err := k.KV.Update(ctx, func(t cluster.Txn) (err error) {
+		change.Done() // of the run before
+		w := &announcedTxn{Txn: t}
+		if change, err = nil, fn(w); err == nil && len(w.keys) > 0 {
+			change, err = k.peers.Announce(ctx, w.keys...)
+		}
+		return err
+	})
+	change.Failed(errors.Is(err, cluster.ErrUnavailable))
+	return err
+}
+
+type announcedTxn struct {
+	cluster.Txn
+	keys [][]byte
+}
+
+func (t *announcedTxn) Set(key, value []byte) error {
+	t.keys = append(t.keys, bytes.Clone(key))
+	return t.Txn.Set(key, value)
+}
+
+func (t *announcedTxn) Delete(key []byte) error {
+	t.keys = append(t.keys, bytes.Clone(key))
+	return t.Txn.Delete(key)
+}
+
 // openBeside opens a namespace over c beside others.
 func openBeside(t testing.TB, c *cluster.Cluster) *vfs.FS {
 	t.Helper()
 	j, fs := joinBeside(t, c)
 	t.Cleanup(func() { must(t, errors.Join(fs.Close(bg), j.Close())) })
 	return fs
+}
+
+// openTelling is openBeside for one of several that tell each other what they change.
+func openTelling(t testing.TB, c *cluster.Cluster) *vfs.FS {
+	t.Helper()
+	peers, err := coherence.New(coherence.Options{Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	telling := *c
+	telling.KV, telling.Peers = announcing{c.KV, peers}, peers
+	return openBeside(t, &telling)
 }
 
 // joinBeside is openBeside for who closes both, in this order: namespace and right.
@@ -64,26 +111,56 @@ func joinBeside(t testing.TB, c *cluster.Cluster) (*cluster.Cluster, *vfs.FS) {
 
 // twoGateways are two over one store, with the manners of an engine.
 func twoGateways(t testing.TB, o mem.Options, opt Options) (a, b *gateway) {
+	return twoOpened(t, o, opt, openBeside)
+}
+
+// twoTelling are two that tell each other what they change.
+func twoTelling(t testing.TB, o mem.Options, opt Options) (a, b *gateway) {
+	t.Helper()
+	a, b = twoOpened(t, o, opt, openTelling)
+	for begin := time.Now(); !a.told() || !b.told(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			t.Fatal("two gateways do not tell each other what they change")
+		}
+	}
+	return a, b
+}
+
+// told reports whether all others tell g what they change.
+func (g *gateway) told() bool {
+	now := g.fs.ReadMoment()
+	a, err := g.fs.GetAttr(bg, vfs.RootIno)
+	return err == nil && g.fs.KeepAttr(&a, now) > 0
+}
+
+func twoOpened(t testing.TB, o mem.Options, opt Options, open func(testing.TB, *cluster.Cluster) *vfs.FS) (a, b *gateway) {
 	t.Helper()
 	c := mem.New(o)
 	t.Cleanup(func() { must(t, c.Close()) })
-	open := func() *gateway {
-		fs := openBeside(t, c)
+	mounted := func() *gateway {
+		fs := open(t, c)
 		dir, _ := mountFS(t, fs, opt)
 		return &gateway{fs, filepath.Join(dir, "bucket")}
 	}
-	a, b = open(), open()
+	a, b = mounted(), mounted()
 	must(t, os.Mkdir(a.dir, 0o755))
 	return a, b
 }
 
-// onBeside runs a test over each transport, and over an engine as etcd at its worst.
+// onBeside runs a test over each transport, over an engine as etcd at its worst, and with gateways that tell
+// each other what they change; not all of these with each.
 func onBeside(t *testing.T, test func(t *testing.T, a, b *gateway)) {
 	t.Helper()
 	onTransports(t, func(t *testing.T, over Transport) {
-		for name, o := range map[string]mem.Options{"mem": {}, "worst": mem.Distributed(1)} {
+		open := map[string]func(testing.TB, mem.Options, Options) (a, b *gateway){"not told": twoGateways, "told": twoTelling}
+		best, worst := "not told", "told"
+		if over == TransportRing {
+			best, worst = worst, best
+		}
+		for name, o := range map[string]mem.Options{"mem, " + best: {}, "worst, " + worst: mem.Distributed(1)} {
+			_, tells, _ := strings.Cut(name, ", ")
 			t.Run(name, func(t *testing.T) {
-				a, b := twoGateways(t, o, Options{Transport: over})
+				a, b := open[tells](t, o, Options{Transport: over})
 				test(t, a, b)
 			})
 		}
@@ -388,7 +465,6 @@ func TestBesideOptions(t *testing.T) {
 	for says, opt := range map[string]Options{
 		"writeback":     {Writeback: true},
 		"entry_timeout": {EntryTimeout: time.Second},
-		"attr_timeout":  {AttrTimeout: time.Second},
 	} {
 		dir := t.TempDir()
 		s, err := Mount(fs, dir, opt)

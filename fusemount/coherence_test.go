@@ -23,7 +23,7 @@ import (
 // coherenceKeys are few, so that names come and go and are replaced often.
 const coherenceKeys = 12
 
-type coherence struct {
+type randomDoors struct {
 	t     *testing.T
 	fs    *vfs.FS
 	dir   string
@@ -45,7 +45,7 @@ func TestCoherence(t *testing.T) {
 		fs, dir := mountBucket(t, over)
 		seed := uint64(time.Now().UnixNano())
 		t.Logf("seed %d", seed)
-		c := &coherence{t: t, fs: fs, dir: dir, r: rand.New(rand.NewPCG(seed, 3)), state: map[string]string{}}
+		c := &randomDoors{t: t, fs: fs, dir: dir, r: rand.New(rand.NewPCG(seed, 3)), state: map[string]string{}}
 		steps := 3000
 		if testing.Short() {
 			steps = 300
@@ -68,7 +68,7 @@ func TestCoherence(t *testing.T) {
 
 // change does one random change through the object or POSIX interface and
 // returns the keys that it concerned.
-func (c *coherence) change(i int) []string {
+func (c *randomDoors) change(i int) []string {
 	k := keyName(c.r.IntN(coherenceKeys))
 	switch c.r.IntN(6) {
 	case 0, 1, 2:
@@ -91,12 +91,12 @@ func (c *coherence) change(i int) []string {
 	return []string{k}
 }
 
-func (c *coherence) parent(key string) (vfs.Ino, bool) {
+func (c *randomDoors) parent(key string) (vfs.Ino, bool) {
 	a, err := c.fs.Resolve(bg, vfs.Root, "bucket/"+filepath.Dir(key), true)
 	return a.Ino, err == nil
 }
 
-func (c *coherence) rename(i int, from, to string) []string {
+func (c *randomDoors) rename(i int, from, to string) []string {
 	body, ok := c.state[from]
 	fromDir, ok1 := c.parent(from)
 	toDir, ok2 := c.parent(to)
@@ -113,7 +113,7 @@ func (c *coherence) rename(i int, from, to string) []string {
 }
 
 // write changes a file as NFS would: through an open file of the VFS.
-func (c *coherence) write(i int, k string) {
+func (c *randomDoors) write(i int, k string) {
 	body, ok := c.state[k]
 	if !ok {
 		return
@@ -140,7 +140,7 @@ func (c *coherence) write(i int, k string) {
 
 // check compares one file through the mount with what it must be: stat
 // first, so that a stale name or size shows.
-func (c *coherence) check(i int, k string) {
+func (c *randomDoors) check(i int, k string) {
 	c.t.Helper()
 	want, exists := c.state[k]
 	name := filepath.Join(c.dir, k)
@@ -164,7 +164,7 @@ func (c *coherence) check(i int, k string) {
 	}
 }
 
-func (c *coherence) checkListing(i int) {
+func (c *randomDoors) checkListing(i int) {
 	c.t.Helper()
 	seen := 0
 	err := filepath.WalkDir(c.dir, func(p string, e os.DirEntry, err error) error {

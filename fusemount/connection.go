@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"unsafe"
+	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
@@ -240,14 +240,28 @@ const notifyIncEpoch = 8
 // dropNames makes the kernel look all names of the superblock up again. It takes
 // no lock.
 func (c *connection) dropNames() error {
-	h := fuse.OutHeader{Length: uint32(unsafe.Sizeof(fuse.OutHeader{})), Status: notifyIncEpoch}
+	if st := c.notify(notifyIncEpoch, nil); !st.Ok() {
+		return syscall.Errno(st)
+	}
+	return nil
+}
+
+// dropAttr makes the kernel ask for the attributes of a node again. It takes no lock.
+func (c *connection) dropAttr(node uint64) fuse.Status {
+	return c.notify(notifyInvalInode, invalInode(node, -1, 0))
+}
+
+// notify sends the kernel a message that waits for nothing.
+func (c *connection) notify(code int32, body []byte) fuse.Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended {
-		return nil
+		return fuse.ENODEV
 	}
-	_, err := unix.Write(c.fd, unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h)))
-	return err
+	if _, err := unix.Write(c.fd, notification(code, body)); err != nil {
+		return fuse.ToStatus(err)
+	}
+	return fuse.OK
 }
 
 // refresh takes those mounts from the list that are in the tree no more, if

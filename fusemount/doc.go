@@ -178,12 +178,18 @@
 //     until a program asks. For a file that programs have open, a thread of
 //     ours asks at once (sizes).
 //
-// A process beside others (vfs.FS.Exclusive) is told of nobody's changes but its own, so
-// each use is compared with the store:
+// A process beside others (vfs.FS.Exclusive) is not notified of their changes, so each use is
+// compared with the store:
 //
-//   - Names, absent ones too, and attributes have no cache time, and listings are not kept.
+//   - Names, absent ones too, have no cache time, and listings are not kept: the kernel drops names
+//     under the lock of the directory, which it holds for requests that wait for the others, or all
+//     at once, with what is mounted inside.
+//   - Attributes are lent (rawFS.keeps) where the others tell what they are about to change: until the
+//     lease ends, and are recalled before they change (RecallAttrs), which takes no lock. An
+//     answer that comes late lends nothing (fuseabi.Server). Those of a file are lent only if its
+//     pages are of the same version.
 //   - Pages are kept over an open only if the version of the content is the same. Before
-//     each read of what is open, the kernel asks for attributes, and drops pages and takes a
+//     a read of what is open, the kernel asks for attributes, unless it has some, and drops pages and takes a
 //     new size by them (AUTO_INVAL_DATA); where it would not, it is made to (pageVersions).
 //   - Files that are opened for writing go past the page cache (FOPEN_DIRECT_IO), where the
 //     kernel maps such files. So no page has half of what two gateways wrote.

@@ -28,6 +28,9 @@ func (f *rawFS) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, f.status("read", &in.InHeader, err)
 	}
+	if n < int(in.Size) {
+		f.pages.endsAt(h.ino, int64(in.Offset)+int64(n))
+	}
 	if n > 0 && in.Flags&unix.O_NOATIME == 0 && !f.quiet.Load() {
 		h.file.Accessed(ctx)
 	}
@@ -129,7 +132,7 @@ func (f *rawFS) dropWritten(ino vfs.Ino, drop func()) {
 	if !f.beside {
 		drop()
 	} else if !f.inv.inTime(drop) {
-		f.pages.doubt(ino)
+		f.doubt(ino)
 		f.opt.Logger.Warn("what was written is told late to readers through pages", "inode", ino, "wait", tellWait)
 	}
 }

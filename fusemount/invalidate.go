@@ -160,13 +160,19 @@ func (v *invalidator) inode(ino vfs.Ino, data bool) {
 
 // part drops attributes, and pages from off on.
 func (v *invalidator) part(ino vfs.Ino, off, length int64) {
-	s := v.kernel()
+	if s := v.kernel(); s != nil {
+		v.drop(ino, func(node uint64) fuse.Status { return s.InodeNotify(node, off, length) })
+	}
+}
+
+// drop notifies the kernel by tell, again if an answer by which it learns of the inode may be on its way.
+func (v *invalidator) drop(ino vfs.Ino, tell func(node uint64) fuse.Status) {
 	node, ok := v.f.node(ino)
-	if s == nil || !ok {
+	if !ok {
 		return
 	}
 	for {
-		st := s.InodeNotify(node, off, length)
+		st := tell(node)
 		if st != fuse.ENOENT {
 			v.report(st, "inode", ino)
 			return
@@ -176,6 +182,14 @@ func (v *invalidator) part(ino vfs.Ino, off, length int64) {
 			return
 		}
 		time.Sleep(introRetry)
+	}
+}
+
+// RecallAttrs drops attributes that are about to change through another gateway, or a door of this
+// one. The kernel ignores those in answers to requests that began before.
+func (v *invalidator) RecallAttrs(inodes []vfs.Ino) {
+	for _, ino := range inodes {
+		v.drop(ino, v.f.conn.dropAttr)
 	}
 }
 

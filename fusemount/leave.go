@@ -49,6 +49,7 @@ func (m *Mounts) LeaveAll() (all []Departure) {
 		if !left[i] {
 			continue // gone meanwhile
 		}
+		m.fs.RecallAttrs() // nobody waits for who has left
 		c.cancel()
 		c.raw.inv.close()
 		c.raw.sizes.close()

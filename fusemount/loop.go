@@ -51,7 +51,7 @@ const (
 type loop struct {
 	f     *rawFS
 	fd    int
-	proto *fuse.ProtocolServer
+	proto *fuseabi.Server
 
 	stop    int // eventfd that ends the wait for requests, once it was written to
 	turns   turns
@@ -92,7 +92,7 @@ func newLoop(f *rawFS, fd int, api fuse.RawFileSystem, opt *fuse.MountOptions) (
 	if err != nil {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
-	p := &loop{f: f, fd: fd, stop: stop, proto: fuse.NewProtocolServer(api, opt), waiting: make(map[uint64]struct{}), leaving: leaveWait}
+	p := &loop{f: f, fd: fd, stop: stop, proto: fuseabi.NewServer(api, opt, f.answerTime()), waiting: make(map[uint64]struct{}), leaving: leaveWait}
 	f.waits = p.turns.requestWaits
 	p.turns.init(func(w *turn) { p.running.Go(func() { p.run(w) }) })
 	p.apart.start, p.apart.send, p.apart.log = p.startNotifier, p.send, f.opt.Logger

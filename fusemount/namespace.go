@@ -74,13 +74,13 @@ func (f *rawFS) Forget(node, n uint64) {
 func (f *rawFS) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
-	since := f.inv.count()
+	at := f.glance()
 	a, err := f.fs.GetAttr(ctx, f.ino(in.NodeId))
 	if err != nil {
 		return f.status("getattr", &in.InHeader, err)
 	}
-	f.renewPages(&in.InHeader, &a)
-	f.fillAttrOut(&a, out, since)
+	f.renewPages(&in.InHeader, &a, in.Flags()&fuse.FUSE_GETATTR_FH != 0)
+	f.fillAttrOut(&a, out, at)
 	return fuse.OK
 }
 
@@ -88,12 +88,12 @@ func (f *rawFS) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.At
 func (f *rawFS) Statx(cancel <-chan struct{}, in *fuse.StatxIn, out *fuse.StatxOut) fuse.Status {
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
-	since := f.inv.count()
+	at := f.glance()
 	a, err := f.fs.GetAttr(ctx, f.ino(in.NodeId))
 	if err != nil {
 		return f.status("statx", &in.InHeader, err)
 	}
-	f.renewPages(&in.InHeader, &a)
+	f.renewPages(&in.InHeader, &a, false)
 	out.Mask = unix.STATX_BASIC_STATS | unix.STATX_BTIME
 	out.Ino, out.Size, out.Blocks = uint64(a.Ino), uint64(a.Size), uint64(a.Used+511)/512
 	out.Mode, out.Nlink, out.Uid, out.Gid = uint16(a.Mode), a.Nlink, a.UID, a.GID
@@ -105,9 +105,7 @@ func (f *rawFS) Statx(cancel <-chan struct{}, in *fuse.StatxIn, out *fuse.StatxO
 	}{{&out.Atime, a.Atime}, {&out.Mtime, a.Mtime}, {&out.Ctime, vfs.TimeNS(a.CtimeNS)}, {&out.Btime, vfs.TimeNS(a.BtimeNS)}} {
 		t.to.Sec, t.to.Nsec = unixTime(t.at)
 	}
-	if f.inv.count() == since {
-		out.SetTimeout(f.opt.AttrTimeout)
-	}
+	out.SetTimeout(f.keeps(&a, at))
 	return fuse.OK
 }
 
@@ -115,7 +113,7 @@ func (f *rawFS) Statx(cancel <-chan struct{}, in *fuse.StatxIn, out *fuse.StatxO
 func (f *rawFS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
-	since := f.inv.count()
+	at := f.glance()
 	ino := f.ino(in.NodeId)
 	set := setAttrOf(in)
 	if set.Mode != nil || set.UID != nil || set.GID != nil {
@@ -134,7 +132,7 @@ func (f *rawFS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.At
 		return f.status("setattr", &in.InHeader, err)
 	}
 	f.pages.told(&a)
-	f.fillAttrOut(&a, out, since)
+	f.fillAttrOut(&a, out, at)
 	return fuse.OK
 }
 

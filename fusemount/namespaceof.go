@@ -2,6 +2,7 @@ package fusemount
 
 import (
 	"context"
+	"time"
 
 	"ogw/vfs"
 	"ogw/vfs/lock"
@@ -23,6 +24,9 @@ func namespaceOf(fs *vfs.FS) namespace { return namespace{fs, fs, fs, fs, fs, fs
 
 type attributes interface {
 	GetAttr(ctx context.Context, ino vfs.Ino) (vfs.Attr, error)
+	ReadMoment() vfs.ReadMoment
+	KeepAttr(a *vfs.Attr, since vfs.ReadMoment) time.Duration
+	RecallAttrs()
 	SetAttr(ctx context.Context, cred *vfs.Cred, ino vfs.Ino, set vfs.SetAttr) (vfs.Attr, error)
 	SetFlags(ctx context.Context, cred *vfs.Cred, ino vfs.Ino, flags vfs.FileFlags) error
 	Access(ctx context.Context, cred *vfs.Cred, ino vfs.Ino, mask uint32) error

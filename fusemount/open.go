@@ -172,7 +172,7 @@ func (f *rawFS) keepPages(file *vfs.File, flags uint32, out *fuse.OpenOut) error
 		out.OpenFlags |= fuse.FOPEN_KEEP_CACHE
 		return nil
 	case flags&unix.O_TRUNC != 0: // what is known is from before
-		f.pages.doubt(file.Ino())
+		f.doubt(file.Ino())
 		return nil
 	}
 	a, err := file.Opened(f.ctx)

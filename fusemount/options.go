@@ -46,7 +46,7 @@ type Options struct {
 	NonEmpty bool
 	// EntryTimeout and AttrTimeout bound how long the kernel keeps names
 	// (absent ones too) and attributes. 0 means the default, negative none. Where other
-	// processes may change the store unseen, there is none.
+	// processes may change the store unseen, names are not kept.
 	EntryTimeout time.Duration
 	AttrTimeout  time.Duration
 	// Writeback turns the kernel's writeback cache on: faster small writes,
@@ -102,11 +102,14 @@ func (o Options) withDefaults(exclusive bool) Options {
 	}
 	for _, t := range []*time.Duration{&o.EntryTimeout, &o.AttrTimeout} {
 		switch {
-		case *t < 0 || !exclusive:
+		case *t < 0:
 			*t = 0
 		case *t == 0:
 			*t = DefaultTimeout
 		}
+	}
+	if !exclusive {
+		o.EntryTimeout = 0
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -125,8 +128,6 @@ func (o *Options) beside() error {
 		return fmt.Errorf("%w: writeback: the kernel would go on with its own idea of a file's size, and store over what others wrote", ErrBeside)
 	case o.EntryTimeout > 0:
 		return fmt.Errorf("%w: entry_timeout: names are looked up each time", ErrBeside)
-	case o.AttrTimeout > 0:
-		return fmt.Errorf("%w: attr_timeout: attributes are asked for each time", ErrBeside)
 	}
 	return nil
 }

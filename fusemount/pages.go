@@ -19,7 +19,7 @@ import (
 // of change are others. That is not enough: it ignores the answer if another one, which may be
 // older, or a write ended meanwhile, and times can be set. So pages of an older version are
 // dropped by notification before that answer, and a size that was not told last is asked for
-// once more: see renewPages.
+// once more: see renewPages. After that the kernel ignores whatever it asked for before.
 type pageVersions struct {
 	on     bool
 	renews bool // attributes that are answered renew pages (renewPages)
@@ -29,9 +29,10 @@ type pageVersions struct {
 
 // pageVersion is what the kernel has of a file.
 type pageVersion struct {
-	others  uint64 // vfs.Attr.Others of a version that all pages show at least; what is written here drops its own
-	size    int64  // that it was told last
-	telling int    // how many are making it ask for one, in whose answers it is not told again
+	others  uint64        // vfs.Attr.Others of a version that all pages show at least; what is written here drops its own
+	size    int64         // that it was told last; -1: it may be another one
+	telling int           // how many are making it ask for one, in whose answers it is not told again
+	told    chan struct{} // closed when these are none any more
 }
 
 func (p *pageVersions) init(shared bool) {
@@ -77,24 +78,58 @@ func (p *pageVersions) doubt(ino vfs.Ino) {
 // distrust has opens drop the pages that the kernel has of files from before.
 func (p *pageVersions) distrust() { p.on = true }
 
-// told notes a size that the kernel is told.
+// told notes that the kernel is told a, but may take another answer.
 func (p *pageVersions) told(a *vfs.Attr) {
-	p.with(a.Ino, func(v *pageVersion) { v.size = a.Size })
+	p.with(a.Ino, func(v *pageVersion) {
+		if v.size != a.Size {
+			v.size = -1
+		}
+	})
+}
+
+// shows reports whether the kernel's pages show a, or later versions, and it knows the size: while it
+// keeps attributes it reads what it has.
+func (p *pageVersions) shows(a *vfs.Attr) (current bool) {
+	current = true
+	p.with(a.Ino, func(v *pageVersion) { current = v.others == a.Others && v.size == a.Size && v.telling == 0 })
+	return current
+}
+
+// endsAt notes that a READ is answered by less than was asked for: the kernel may take that for the size.
+func (p *pageVersions) endsAt(ino vfs.Ino, end int64) {
+	p.with(ino, func(v *pageVersion) {
+		if v.size != end {
+			v.size = -1
+		}
+	})
 }
 
 // wrote notes that the kernel takes a file that it wrote to for as large.
 func (p *pageVersions) wrote(ino vfs.Ino, end int64) {
-	p.with(ino, func(v *pageVersion) { v.size = max(v.size, end) })
+	p.with(ino, func(v *pageVersion) {
+		if v.size >= 0 {
+			v.size = max(v.size, end)
+		}
+	})
 }
 
 // compare returns what is to be done before the kernel is told of a: whether pages may be
-// older, and whether it may know, or be told by an answer on its way, another size.
-func (p *pageVersions) compare(a *vfs.Attr) (drop, tell bool) {
+// older, and, if it may know another size, or be told one by an answer on its way, what follows once it is
+// made to ask for that (telling). If others are at that, wait is closed when they are done: the kernel may
+// ignore a until then.
+func (p *pageVersions) compare(a *vfs.Attr) (drop bool, told func(size int64), wait <-chan struct{}) {
 	p.with(a.Ino, func(v *pageVersion) {
-		drop, tell = v.others != a.Others, v.size != a.Size && v.telling == 0
-		v.size = a.Size
+		switch drop = v.others != a.Others; {
+		case v.telling > 0:
+			if wait = v.told; v.size != a.Size {
+				v.size = -1
+			}
+		case v.size != a.Size:
+			v.size = a.Size
+			told = p.tell(v)
+		}
 	})
-	return drop, tell
+	return drop, told, wait
 }
 
 // dropped notes that pages which are there show a, or later versions.
@@ -102,18 +137,29 @@ func (p *pageVersions) dropped(a *vfs.Attr) {
 	p.with(a.Ino, func(v *pageVersion) { v.others = a.Others })
 }
 
-// telling notes that the kernel is made to ask for a size, until ended is called.
-func (p *pageVersions) telling(ino vfs.Ino) (ended func()) {
-	ended = func() {}
-	p.with(ino, func(v *pageVersion) {
-		v.telling++
-		ended = func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			v.telling--
+// telling notes that the kernel is made to ask for a size, until told is called with the one that it has; -1: it
+// is not known.
+func (p *pageVersions) telling(ino vfs.Ino) (told func(size int64)) {
+	told = func(int64) {}
+	p.with(ino, func(v *pageVersion) { told = p.tell(v) })
+	return told
+}
+
+// tell is telling of v. Under mu.
+func (p *pageVersions) tell(v *pageVersion) (told func(size int64)) {
+	if v.telling++; v.telling == 1 {
+		v.told = make(chan struct{})
+	}
+	return func(size int64) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if v.size != size { // it was answered another one meanwhile
+			v.size = -1
 		}
-	})
-	return ended
+		if v.telling--; v.telling == 0 {
+			close(v.told)
+		}
+	}
 }
 
 func (p *pageVersions) with(ino vfs.Ino, fn func(v *pageVersion)) {
@@ -141,17 +187,31 @@ func (p *pageVersions) forget(ino vfs.Ino) {
 // may have written to the same since.
 func (f *rawFS) forgetWritten(h *fileHandle) {
 	if !h.direct {
-		f.pages.doubt(h.ino)
+		f.doubt(h.ino)
 	}
 }
 
-// renewPages comes before a is answered, which is as new as the request.
-func (f *rawFS) renewPages(h *fuse.InHeader, a *vfs.Attr) {
+// doubt has the next open, or read, of a file drop pages.
+func (f *rawFS) doubt(ino vfs.Ino) {
+	f.pages.doubt(ino)
+	f.dropAttr(ino)
+}
+
+// dropAttr has the kernel ask for attributes, where it keeps some without being notified of changes.
+func (f *rawFS) dropAttr(ino vfs.Ino) {
+	if node, ok := f.node(ino); ok && f.beside {
+		f.inv.report(f.conn.dropAttr(node), "attributes", ino)
+	}
+}
+
+// renewPages comes before a is answered, which is as new as the request. reads reports whether it is for
+// somebody who then reads, up to the size that the kernel knows: the one who makes it ask is none.
+func (f *rawFS) renewPages(h *fuse.InHeader, a *vfs.Attr, reads bool) {
 	if !f.beside || !a.IsRegular() {
 		return
 	}
-	drop, tell := f.pages.compare(a)
-	if drop || tell {
+	drop, told, wait := f.pages.compare(a)
+	if drop || told != nil || reads && wait != nil {
 		f.mayWait(h)
 		if f.pauses != nil {
 			f.pauses(h.Unique)
@@ -162,7 +222,14 @@ func (f *rawFS) renewPages(h *fuse.InHeader, a *vfs.Attr) {
 	} else if drop { // who reads may see what was before; the next one does not
 		f.opt.Logger.Warn("content that another gateway changed is told late", "inode", a.Ino, "wait", tellWait)
 	}
-	if tell {
-		f.sizes.tell(a.Ino)
+	for range sizeTries {
+		if !reads || wait == nil || !f.inv.inTime(func() { <-wait }) {
+			break
+		}
+		_, told, wait = f.pages.compare(a)
+	}
+	if told != nil {
+		f.dropAttr(a.Ino) // an answer on its way may have another size than the kernel has, and a, again
+		told(f.sizes.tell(a.Ino))
 	}
 }

@@ -33,15 +33,15 @@ func TestPageVersions(t *testing.T) {
 		var p pageVersions
 		p.init(true)
 		p.opened(attr(1), new(fuse.OpenOut))
-		if drop, _ := p.compare(attr(1)); drop {
+		if drop, _, _ := p.compare(attr(1)); drop {
 			t.Errorf("%s: pages are dropped before it", x.what)
 		}
 		x.doubt(&p)
-		if drop, _ := p.compare(attr(2)); !drop {
+		if drop, _, _ := p.compare(attr(2)); !drop {
 			t.Errorf("%s: older pages stay", x.what)
 		}
 		p.dropped(attr(2))
-		if drop, _ := p.compare(attr(2)); drop {
+		if drop, _, _ := p.compare(attr(2)); drop {
 			t.Errorf("%s: pages are dropped twice", x.what)
 		}
 		var out fuse.OpenOut
@@ -74,8 +74,8 @@ func TestPagesTruncated(t *testing.T) {
 	must(t, f.keepPages(file, unix.O_TRUNC, new(fuse.OpenOut)))
 	a, err := file.Attr(bg)
 	must(t, err)
-	if drop, tell := f.pages.compare(&a); !drop || !tell {
-		t.Errorf("pages are dropped %v, the size is told %v", drop, tell)
+	if drop, told, _ := f.pages.compare(&a); !drop || told == nil {
+		t.Errorf("pages are dropped %v, the size is told %v", drop, told != nil)
 	}
 	must(t, file.Close(bg))
 }
@@ -84,6 +84,7 @@ func TestPagesTruncated(t *testing.T) {
 // by the next open, or answer with attributes.
 func TestWriteLate(t *testing.T) {
 	f := &rawFS{beside: true, opt: Options{Logger: slog.New(slog.DiscardHandler)}}
+	f.conn = &connection{raw: f, set: new(Mounts), ended: true}
 	f.inv.init(f)
 	f.pages.init(true)
 	a := vfs.Attr{Ino: 7, Mode: vfs.ModeRegular}
@@ -98,7 +99,7 @@ func TestWriteLate(t *testing.T) {
 		if late {
 			close(unlocked)
 		}
-		if drop, _ := f.pages.compare(&a); drop != late {
+		if drop, _, _ := f.pages.compare(&a); drop != late {
 			t.Errorf("late %v: pages are dropped %v", late, drop)
 		}
 	}
@@ -107,6 +108,7 @@ func TestWriteLate(t *testing.T) {
 // A GETATTR that waits for the kernel says so first, wherever it came from.
 func TestRenewPagesWaits(t *testing.T) {
 	f := &rawFS{beside: true, opt: Options{Logger: testLogger(t)}}
+	f.conn = &connection{raw: f, set: new(Mounts), ended: true}
 	f.inv.init(f)
 	f.sizes.init(f)
 	f.pages.init(true)
@@ -114,10 +116,10 @@ func TestRenewPagesWaits(t *testing.T) {
 	f.pauses = func(unique uint64) { waits = append(waits, unique) }
 	a := vfs.Attr{Ino: 7, Mode: vfs.ModeRegular}
 	f.pages.opened(&a, new(fuse.OpenOut))
-	f.renewPages(&fuse.InHeader{Unique: 2}, &a)
+	f.renewPages(&fuse.InHeader{Unique: 2}, &a, true)
 	a.Others++
-	f.renewPages(&fuse.InHeader{Unique: 4}, &a)
-	f.renewPages(&fuse.InHeader{Unique: 6}, &a)
+	f.renewPages(&fuse.InHeader{Unique: 4}, &a, true)
+	f.renewPages(&fuse.InHeader{Unique: 6}, &a, true)
 	if len(waits) != 1 || waits[0] != 4 {
 		t.Errorf("requests %d wait, want 4", waits)
 	}

@@ -69,6 +69,8 @@ type superblock interface {
 	sameSet(superblock) bool
 	// dropNames has the kernel look all names up again. It takes no lock.
 	dropNames() error
+	// dropAttr has the kernel ask for attributes again. It takes no lock.
+	dropAttr(node uint64) fuse.Status
 }
 
 func newRawFS(ctx context.Context, fs namespace, opt Options) *rawFS {
@@ -175,15 +177,39 @@ func (f *rawFS) fillAttr(a *vfs.Attr, out *fuse.Attr) {
 // unixTime is how the kernel takes a time: it reads the seconds as signed.
 func unixTime(t vfs.Time) (sec uint64, nsec uint32) { return uint64(t.Sec), t.Nsec }
 
+// glance is taken before the VFS is asked for attributes that the kernel is then told.
+type glance struct {
+	since uint64 // changes notified (see invalidator)
+	read  vfs.ReadMoment
+}
+
+func (f *rawFS) glance() glance { return glance{f.inv.count(), f.fs.ReadMoment()} }
+
+// keeps returns for how long the kernel may keep a, which was read after at.
+func (f *rawFS) keeps(a *vfs.Attr, at glance) time.Duration {
+	if f.opt.AttrTimeout == 0 || f.inv.count() != at.since || !f.pages.shows(a) {
+		return 0
+	}
+	return min(f.opt.AttrTimeout, f.fs.KeepAttr(a, at.read))
+}
+
+// answerTime is how long an answer may take by which the kernel keeps something; 0: any time.
+func (f *rawFS) answerTime() time.Duration {
+	if f.beside {
+		return cluster.AnswerTime
+	}
+	return 0
+}
+
 // moment is taken before the VFS is asked for an inode that the kernel is then
 // notified of.
 type moment struct {
-	since uint64 // changes notified (see invalidator)
-	mark  vfs.HoldMark
-	open  bool // and what was found is open since
+	glance
+	mark vfs.HoldMark
+	open bool // and what was found is open since
 }
 
-func (f *rawFS) moment() moment { return moment{since: f.inv.count(), mark: f.holds.Mark()} }
+func (f *rawFS) moment() moment { return moment{glance: f.glance(), mark: f.holds.Mark()} }
 
 // fillEntry answers with an inode that was found after at, and counts that the
 // kernel knows it. ErrStale if it was removed since.
@@ -201,22 +227,18 @@ func (f *rawFS) fillEntry(a *vfs.Attr, out *fuse.EntryOut, at moment) error {
 	out.Generation = uint64(a.Gen)
 	f.fillAttr(a, &out.Attr)
 	f.inv.stamp(a.Ino)
+	out.SetAttrTimeout(f.keeps(a, at.glance))
 	f.pages.told(a)
 	keepName := f.primary.Load() // before the count: see beside
-	if f.inv.count() == at.since {
-		if keepName {
-			out.SetEntryTimeout(f.opt.EntryTimeout)
-		}
-		out.SetAttrTimeout(f.opt.AttrTimeout)
+	if f.inv.count() == at.since && keepName {
+		out.SetEntryTimeout(f.opt.EntryTimeout)
 	}
 	return nil
 }
 
-func (f *rawFS) fillAttrOut(a *vfs.Attr, out *fuse.AttrOut, since uint64) {
+func (f *rawFS) fillAttrOut(a *vfs.Attr, out *fuse.AttrOut, at glance) {
 	f.fillAttr(a, &out.Attr)
-	if f.inv.count() == since {
-		out.SetTimeout(f.opt.AttrTimeout)
-	}
+	out.SetTimeout(f.keeps(a, at))
 }
 
 // stack returns where a panic came from.

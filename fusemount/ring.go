@@ -20,7 +20,7 @@ func (o *Options) wantsRing() (bool, error) {
 }
 
 func (c *connection) newRing() (*ring.Ring, error) {
-	r, err := ring.New(ring.Config{Threads: c.raw.opt.ringThreads, Probe: c.probe, Several: c.tells, Logger: c.raw.opt.Logger})
+	r, err := ring.New(ring.Config{Threads: c.raw.opt.ringThreads, Probe: c.probe, Several: c.tells, InTime: c.raw.answerTime(), Logger: c.raw.opt.Logger})
 	if err == nil {
 		c.raw.pauses = r.Waits
 	}

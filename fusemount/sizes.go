@@ -26,7 +26,7 @@ const (
 	openSlots = 8192
 	// sizeTries bounds how often the kernel is notified of a size: the kernel drops the answer
 	// if it changed the file itself concurrently.
-	sizeTries = 3
+	sizeTries = 10
 	// sizeWait bounds how long the change of another door waits until the
 	// kernel knows the size. It takes microseconds, unless a page that the
 	// kernel cuts off is on its way and the engine slow.
@@ -78,37 +78,42 @@ func (s *sizes) closed(ino vfs.Ino) { s.opens[uint64(ino)%openSlots].Add(-1) }
 
 // tell returns when the kernel knows the size of ino, if programs have it
 // open. A request's handler must not call it: the kernel may hold locks. That of GETATTR
-// may: what the kernel may hold then, this needs not.
-func (s *sizes) tell(ino vfs.Ino) {
+// may: what the kernel may hold then, this needs not. It returns the size; -1: the kernel may know another one.
+func (s *sizes) tell(ino vfs.Ino) (size int64) {
 	node, ok := s.f.node(ino)
 	if !ok || node == fuse.FUSE_ROOT_ID || s.opens[uint64(ino)%openSlots].Load() <= 0 {
-		return
+		return -1
 	}
-	defer s.f.pages.telling(ino)()
+	told := s.f.pages.telling(ino)
+	defer func() { told(size) }()
 	late := time.NewTimer(sizeWait)
 	defer late.Stop()
 	for range sizeTries {
 		a, err := s.f.fs.GetAttr(s.f.ctx, ino)
 		if err != nil || !a.IsRegular() {
-			return // gone
+			return -1 // gone
 		}
 		r := sizeRequest{node, a.Gen, a.Size, make(chan sizeAnswer, 1)}
 		select {
 		case s.asked <- r:
 		case <-s.ended:
-			return
+			return -1
 		case <-late.C:
-			return
+			return -1
 		}
 		select {
 		case answer := <-r.answer:
-			if answer.known || s.failed(ino, answer.err) {
-				return
+			switch {
+			case answer.known:
+				return a.Size
+			case s.failed(ino, answer.err):
+				return -1
 			}
 		case <-late.C:
-			return
+			return -1
 		}
 	}
+	return -1
 }
 
 // failed logs an error that means more than that the kernel has no such inode.

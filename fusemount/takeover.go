@@ -185,6 +185,9 @@ func (t *taking) join() {
 	if t.killed {
 		c.raw.pages.distrust()
 	}
+	// Of the server before, the kernel keeps attributes for a moment.
+	c.raw.files.each(func(_ uint64, h *fileHandle) { c.raw.dropAttr(h.ino) })
+	c.raw.dirs.each(func(_ uint64, d *dirHandle) { c.raw.dropAttr(d.ino) })
 	for _, p := range mountsOf(c.device) {
 		if t.left.Dirs != nil && !slices.Contains(t.left.Dirs, p.path) {
 			c.unlisted = append(c.unlisted, p.path)

@@ -2,7 +2,9 @@ package vfs
 
 import (
 	"context"
+	"time"
 
+	"ogw/cluster"
 	"ogw/vfs/internal/feed"
 )
 
@@ -33,6 +35,23 @@ func WithLateOrigin(ctx context.Context, inv Invalidator) context.Context {
 
 // Watch registers inv until the returned function is called.
 func (fs *FS) Watch(inv Invalidator) (cancel func()) { return fs.feed.Watch(inv) }
+
+// ReadMoment is taken before attributes are read that somebody keeps.
+type ReadMoment = cluster.Moment
+
+// ReadMoment returns that of now.
+func (fs *FS) ReadMoment() ReadMoment { return fs.session.Moment() }
+
+// KeepAttr returns for how long a KernelInvalidator that Watches may show a, which was read after a moment,
+// without asking again, if it begins to within cluster.AnswerTime: for ever where all changes are reported to
+// it, else until they are not told any more. What another process is about to change meanwhile
+// is recalled.
+func (fs *FS) KeepAttr(a *Attr, since ReadMoment) time.Duration {
+	return fs.session.KeepAttr(a.Ino, a.IsDir(), since)
+}
+
+// RecallAttrs has all that keeps attributes by KeepAttr drop them.
+func (fs *FS) RecallAttrs() { fs.session.Forget() }
 
 // Exclusive reports whether no other process can change the store, so that what
 // a Watch does not report did not change.

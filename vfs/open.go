@@ -41,6 +41,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 		return nil, err
 	}
 	fs.session = session.New(lease, orphanStore{fs})
+	fs.session.OnRecall(fs.feed.RecallAttrs)
 	fs.openLocks()
 	fs.tokens = tokens.NewBook(c.KV, fs.session)
 	fs.quarantine = fs.newQuarantine()

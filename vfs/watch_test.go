@@ -38,6 +38,7 @@ func (r *recorder) InvalidateInode(ino Ino, data bool) {
 
 func (r *recorder) Deferred() Invalidator          { return r }
 func (r *recorder) Beside(Invalidator) Invalidator { return r }
+func (r *recorder) RecallAttrs([]Ino)              {}
 
 func (r *recorder) has(dir Ino, name string) bool {
 	r.mu.Lock()

@@ -13,7 +13,7 @@ const (
 	// maxLoans is how many loans there are at a time. What is read beyond that is not lent.
 	maxLoans = 1 << 18
 	// sweepEvery is the time between two looks for loans that have ended.
-	sweepEvery = leaseTime
+	sweepEvery = time.Second
 )
 
 // loans are what others than this client keep of what it read, who ask nobody while they do:

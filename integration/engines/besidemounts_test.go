@@ -57,7 +57,7 @@ func testManyGatewaysMounts(t *testing.T, x *shared) {
 	top := b.Mount("-o", "survive")
 	b.dir = filepath.Join(top, "bkt")
 	t.Run("refused", func(t *testing.T) {
-		for _, o := range []string{"writeback", "attr_timeout=1", "entry_timeout=1"} {
+		for _, o := range []string{"writeback", "entry_timeout=1"} {
 			if out, err := a.With(t).TryOGW("mount", "-o", o, testenv.TempDir(t)); err == nil || !strings.Contains(out, "not beside other gateways (cluster.gateways)") {
 				t.Errorf("%s: %v\n%s", o, err, out)
 			}

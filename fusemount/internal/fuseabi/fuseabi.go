@@ -4,7 +4,6 @@
 package fuseabi
 
 import (
-	"fmt"
 	"unsafe"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -21,7 +20,9 @@ const (
 
 // Operations (enum fuse_opcode).
 const (
+	OpLookup        = 1
 	OpForget        = 2
+	OpGetAttr       = 3
 	OpSetAttr       = 4
 	OpSymlink       = 6
 	OpMknod         = 8
@@ -49,6 +50,7 @@ const (
 	OpRename2       = 45
 	OpCopyFileRange = 47
 	OpTmpfile       = 51
+	OpStatx         = 52
 )
 
 // MayTell reports whether a request of the kind may change what other superblocks
@@ -74,24 +76,4 @@ type ReadIn struct {
 type LockIn struct {
 	FH, Owner, Start, End uint64
 	Type                  uint32
-}
-
-// Agree has p know how the kernel began a connection, to which another server of
-// go-fuse has answered.
-func Agree(p *fuse.ProtocolServer, init *fuse.InitIn) error {
-	init.InHeader = fuse.InHeader{Length: uint32(unsafe.Sizeof(*init)), Opcode: OpInit, Unique: init.Unique}
-	in := unsafe.Slice((*byte)(unsafe.Pointer(init)), unsafe.Sizeof(*init))
-	out := make([]byte, OutHeaderSize+int(unsafe.Sizeof(fuse.InitOut{})))
-	if n, st := p.HandleRequest([][]byte{in}, [][]byte{out}); n < OutHeaderSize {
-		return fmt.Errorf("INIT: %v", st)
-	}
-	return nil
-}
-
-// Interrupt has p interrupt a request, and reports whether p has it.
-func Interrupt(p *fuse.ProtocolServer, unique uint64) bool {
-	in := fuse.InterruptIn{Unique: unique}
-	in.InHeader = fuse.InHeader{Length: uint32(unsafe.Sizeof(in)), Opcode: OpInterrupt}
-	n, _ := p.HandleRequest([][]byte{unsafe.Slice((*byte)(unsafe.Pointer(&in)), unsafe.Sizeof(in))}, [][]byte{make([]byte, OutHeaderSize)})
-	return n == 0 // else it asks the kernel to send the interrupt again
 }

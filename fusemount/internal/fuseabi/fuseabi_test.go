@@ -38,7 +38,7 @@ func (w *waits) StatFs(cancel <-chan struct{}, _ *fuse.InHeader, _ *fuse.StatfsO
 func TestInterrupt(t *testing.T) {
 	const opStatFs, unique = 17, 7
 	w := &waits{fuse.NewDefaultRawFileSystem(), make(chan struct{})}
-	p := fuse.NewProtocolServer(w, &fuse.MountOptions{})
+	p := NewServer(w, &fuse.MountOptions{}, 0)
 	if Interrupt(p, unique) {
 		t.Error("a request was interrupted that is not there")
 	}

@@ -39,7 +39,9 @@ type Config struct {
 	// Several reports whether requests that change something may wait until
 	// other superblocks know of it.
 	Several func() bool
-	Logger  *slog.Logger
+	// InTime is how long an answer may take by which the kernel keeps something; 0: any time.
+	InTime time.Duration
+	Logger *slog.Logger
 }
 
 // Ring serves a connection.
@@ -49,7 +51,7 @@ type Ring struct {
 	first []*thread
 
 	fd    int // of /dev/fuse; from Start on, as proto
-	proto *fuse.ProtocolServer
+	proto *fuseabi.Server
 
 	count   atomic.Int32 // of threads
 	threads sync.WaitGroup
@@ -109,7 +111,7 @@ func (r *Ring) ThreadCount() int { return int(r.count.Load()) }
 // fd is its /dev/fuse, which the ring takes over; init is how the kernel began the
 // connection. After an error too, Serve must run.
 func (r *Ring) Start(fd int, init fuse.InitIn, api fuse.RawFileSystem, opt *fuse.MountOptions) error {
-	r.fd, r.proto = fd, fuse.NewProtocolServer(api, opt)
+	r.fd, r.proto = fd, fuseabi.NewServer(api, opt, r.InTime)
 	if err := fuseabi.Agree(r.proto, &init); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}

@@ -11,5 +11,7 @@
 // believed for StaleBound. Several processes that notified one another would make
 // their Feed complete; nobody who asks would change.
 //
+// What a kernel keeps of attributes in such a process is recalled before others change it (RecallAttrs).
+//
 // Invalidators are called with no lock held. Feed.mu is a leaf.
 package feed

@@ -113,6 +113,18 @@ func (f *Feed) notify(ctx context.Context, known bool, events []Event) {
 	}
 }
 
+// RecallAttrs has kernels drop the attributes that they keep of inodes.
+func (f *Feed) RecallAttrs(inodes []record.Ino) {
+	f.mu.RLock()
+	list := f.list
+	f.mu.RUnlock()
+	for _, inv := range list {
+		if k, ok := inv.(KernelInvalidator); ok {
+			k.RecallAttrs(inodes)
+		}
+	}
+}
+
 func (e *Event) notify(inv Invalidator) {
 	if !e.Entry {
 		if e.Moved {

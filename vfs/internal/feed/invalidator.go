@@ -28,6 +28,9 @@ type KernelInvalidator interface {
 	Beside(origin Invalidator) Invalidator
 	// Deferred returns an Invalidator whose calls do not wait for the kernel.
 	Deferred() Invalidator
+	// RecallAttrs drops what the kernel keeps of the attributes of inodes that may be about to
+	// change, before they do. It waits for nobody's locks.
+	RecallAttrs(inodes []record.Ino)
 }
 
 type originKey struct{}

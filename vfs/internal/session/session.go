@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/pause"
@@ -197,7 +198,43 @@ func (s *Session) Peers() []Peer {
 	return s.lease.Peers()
 }
 
-// Forget has this process ask the store for what it has read of it so far.
+// Moment is one of this process: what is read after it was taken is at least as new.
+func (s *Session) Moment() cluster.Moment {
+	if s.lease == nil {
+		return 0
+	}
+	return s.lease.tells.Moment()
+}
+
+// KeepAttr returns for how long a door may keep attributes of an inode that were read since a
+// moment, if it drops what is recalled (OnRecall).
+func (s *Session) KeepAttr(ino record.Ino, dir bool, since cluster.Moment) time.Duration {
+	switch {
+	case s.lease == nil:
+		return math.MaxInt64
+	case dir:
+		return s.lease.tells.Keep(since, uint64(ino), record.InodeKey(ino), record.DirTimeKey(ino))
+	}
+	return s.lease.tells.Keep(since, uint64(ino), record.InodeKey(ino))
+}
+
+// OnRecall has recall called with inodes of which some attributes are about to change, and which
+// somebody keeps. It comes before the first is kept.
+func (s *Session) OnRecall(recall func(inodes []record.Ino)) {
+	if s.lease == nil {
+		return
+	}
+	s.lease.tells.OnRecall(func(numbers []uint64) {
+		list := make([]record.Ino, len(numbers))
+		for i, n := range numbers {
+			list[i] = record.Ino(n)
+		}
+		recall(list)
+	})
+}
+
+// Forget has this process ask the store for what it has read of it so far, and nobody keep of it
+// any more.
 func (s *Session) Forget() {
 	if s.lease != nil {
 		s.lease.tells.Forget()
