@@ -13,12 +13,10 @@ import (
 
 // From include/uapi/linux/io_uring.h.
 const (
-	opCommand      = 46         // IORING_OP_URING_CMD
-	setupSQE128    = 1 << 10    // IORING_SETUP_SQE128: entries with room for a command
-	featSingleMmap = 1 << 0     // IORING_FEAT_SINGLE_MMAP
-	enterGetEvents = 1 << 0     // IORING_ENTER_GETEVENTS
-	offRings       = 0          // IORING_OFF_SQ_RING, with the other ring behind it
-	offEntries     = 0x10000000 // IORING_OFF_SQES
+	opCommand      = 46      // IORING_OP_URING_CMD
+	setupSQE128    = 1 << 10 // IORING_SETUP_SQE128: entries with room for a command
+	setupNoMmap    = 1 << 14 // IORING_SETUP_NO_MMAP: the rings are in memory of ours (Linux 6.5)
+	enterGetEvents = 1 << 0  // IORING_ENTER_GETEVENTS
 )
 
 // CommandSize is the room for a command, in bytes.
@@ -41,11 +39,11 @@ type params struct {
 	_                                                                  [3]uint32
 	sq                                                                 struct {
 		head, tail, mask, entries, flags, dropped, array, _ uint32
-		_                                                   uint64
+		address                                             uint64 // of the sqes
 	}
 	cq struct {
 		head, tail, mask, entries, overflow, cqes, flags, _ uint32
-		_                                                   uint64
+		address                                             uint64 // of both rings
 	}
 }
 
@@ -73,8 +71,7 @@ type cqe struct {
 // its thread: the kernel works for a command on the thread that sent it.
 type Ring struct {
 	fd      int
-	rings   []byte // mapped: both rings
-	slots   []byte // mapped: sqes
+	memory  []byte // of both rings, and behind them of the sqes
 	sqes    []sqe
 	cqes    []cqe // a power of two
 	sqTail  *uint32
@@ -83,57 +80,52 @@ type Ring struct {
 	pending uint32 // queued, not submitted
 }
 
+// ringBytes is the memory of both rings: a page, which need not be contiguous with another one.
+const ringBytes = 4096
+
+// maxEntries is how many commands have room in that, and in as much for sqes.
+const maxEntries = ringBytes / int(unsafe.Sizeof(sqe{}))
+
 // New makes a ring for up to entries commands at a time. It fails with ENOSYS,
 // EPERM or EINVAL where the kernel has no io_uring, forbids it, or is too old.
+//
+// The rings are in memory that is mapped before, not a mapping of the ring. That would keep it, with the
+// commands that are under way, as long as any thread of a killed process cannot end: one that waits for an
+// answer which only the end of these commands brings about, for good.
 func New(entries int) (*Ring, error) {
-	p := params{flags: setupSQE128}
+	if entries > maxEntries {
+		return nil, unix.EINVAL
+	}
+	memory, err := unix.Mmap(-1, 0, 2*ringBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+	if err != nil {
+		return nil, fmt.Errorf("memory for an io_uring: %w", err)
+	}
+	p := params{flags: setupSQE128 | setupNoMmap}
+	p.cq.address = uint64(uintptr(unsafe.Pointer(&memory[0])))
+	p.sq.address = uint64(uintptr(unsafe.Pointer(&memory[ringBytes])))
 	fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, uintptr(entries), uintptr(unsafe.Pointer(&p)), 0)
 	if errno != 0 {
-		return nil, fmt.Errorf("io_uring_setup: %w", errno)
+		return nil, errors.Join(fmt.Errorf("io_uring_setup: %w", errno), unix.Munmap(memory))
 	}
-	r := &Ring{fd: int(fd)}
-	if err := r.mapRings(&p); err != nil {
-		return nil, errors.Join(fmt.Errorf("io_uring: %w", err), r.Close())
-	}
-	return r, nil
-}
-
-func (r *Ring) mapRings(p *params) (err error) {
-	if p.features&featSingleMmap == 0 {
-		return unix.ENOSYS // older than such commands
-	}
-	size := max(p.sq.array+4*p.sqEntries, p.cq.cqes+p.cqEntries*uint32(unsafe.Sizeof(cqe{})))
-	if r.rings, err = mapRing(r.fd, offRings, int(size)); err != nil {
-		return err
-	}
-	if r.slots, err = mapRing(r.fd, offEntries, int(p.sqEntries)*int(unsafe.Sizeof(sqe{}))); err != nil {
-		return err
-	}
-	at := func(off uint32) *uint32 { return (*uint32)(unsafe.Pointer(&r.rings[off])) }
-	r.sqTail, r.cqHead, r.cqTail = at(p.sq.tail), at(p.cq.head), at(p.cq.tail)
-	r.sqes = unsafe.Slice((*sqe)(unsafe.Pointer(&r.slots[0])), p.sqEntries)
-	r.cqes = unsafe.Slice((*cqe)(unsafe.Pointer(&r.rings[p.cq.cqes])), p.cqEntries)
+	at := func(off uint32) *uint32 { return (*uint32)(unsafe.Pointer(&memory[off])) }
+	r := &Ring{fd: int(fd), memory: memory, sqTail: at(p.sq.tail), cqHead: at(p.cq.head), cqTail: at(p.cq.tail),
+		sqes: unsafe.Slice((*sqe)(unsafe.Pointer(&memory[ringBytes])), p.sqEntries),
+		cqes: unsafe.Slice((*cqe)(unsafe.Pointer(&memory[p.cq.cqes])), p.cqEntries)}
 	order := unsafe.Slice(at(p.sq.array), p.sqEntries)
 	for i := range order {
 		order[i] = uint32(i) // the slots in turn
 	}
-	return nil
-}
-
-func mapRing(fd int, off int64, size int) ([]byte, error) {
-	return unix.Mmap(fd, off, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	return r, nil
 }
 
 // Close ends the ring. Commands that are under way are cancelled, a moment later.
 func (r *Ring) Close() error {
-	var errs []error
-	for _, m := range [][]byte{r.rings, r.slots} {
-		if m != nil {
-			errs = append(errs, unix.Munmap(m))
-		}
+	err := unix.Close(r.fd)
+	if r.memory != nil {
+		err = errors.Join(err, unix.Munmap(r.memory))
 	}
-	r.rings, r.slots = nil, nil
-	return errors.Join(append(errs, unix.Close(r.fd))...)
+	r.memory = nil
+	return err
 }
 
 // Queue prepares a command for the next Enter. There is room for as many as New
