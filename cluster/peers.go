@@ -23,7 +23,7 @@ type Peer struct {
 // nothing may be kept. It includes what the one who keeps may be longer at it than he was told, by his clock.
 const AnswerTime = 100 * time.Millisecond
 
-// Moment is one of a client. What is read after it was taken is at least as new as that.
+// Moment is how far a client is told of changes by others, taken before something is read. 0 is none.
 type Moment uint64
 
 // Peers has the clients of one store tell each other what they are about to change, so that

@@ -184,10 +184,11 @@
 //   - Names, absent ones too, have no cache time, and listings are not kept: the kernel drops names
 //     under the lock of the directory, which it holds for requests that wait for the others, or all
 //     at once, with what is mounted inside.
-//   - Attributes are lent (rawFS.keeps) where the others tell what they are about to change: until the
-//     lease ends, and are recalled before they change (RecallAttrs), which takes no lock. An
-//     answer that comes late lends nothing (fuseabi.Server). Those of a file are lent only if its
-//     pages are of the same version.
+//   - Attributes are lent where the others tell what they are about to change: until the
+//     lease ends, and are recalled before they change (RecallAttrs), which takes no lock. Only GETATTR and
+//     STATX lend some (rawFS.keeps), unless the answer comes late (fuseabi.Server): what LOOKUP, or a
+//     request that changes something, is answered, the kernel may take whatever it was notified of. Those of
+//     a file are lent only if its pages are of the same version.
 //   - Pages are kept over an open only if the version of the content is the same. Before
 //     a read of what is open, the kernel asks for attributes, unless it has some, and drops pages and takes a
 //     new size by them (AUTO_INVAL_DATA); where it would not, it is made to (pageVersions).

@@ -160,19 +160,13 @@ func (v *invalidator) inode(ino vfs.Ino, data bool) {
 
 // part drops attributes, and pages from off on.
 func (v *invalidator) part(ino vfs.Ino, off, length int64) {
-	if s := v.kernel(); s != nil {
-		v.drop(ino, func(node uint64) fuse.Status { return s.InodeNotify(node, off, length) })
-	}
-}
-
-// drop notifies the kernel by tell, again if an answer by which it learns of the inode may be on its way.
-func (v *invalidator) drop(ino vfs.Ino, tell func(node uint64) fuse.Status) {
+	s := v.kernel()
 	node, ok := v.f.node(ino)
-	if !ok {
+	if s == nil || !ok {
 		return
 	}
 	for {
-		st := tell(node)
+		st := s.InodeNotify(node, off, length)
 		if st != fuse.ENOENT {
 			v.report(st, "inode", ino)
 			return
@@ -186,10 +180,10 @@ func (v *invalidator) drop(ino vfs.Ino, tell func(node uint64) fuse.Status) {
 }
 
 // RecallAttrs drops attributes that are about to change through another gateway, or a door of this
-// one. The kernel ignores those in answers to requests that began before.
+// one. The kernel ignores those in answers to questions for attributes that began before.
 func (v *invalidator) RecallAttrs(inodes []vfs.Ino) {
 	for _, ino := range inodes {
-		v.drop(ino, v.f.conn.dropAttr)
+		v.f.dropAttr(ino)
 	}
 }
 

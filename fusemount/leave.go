@@ -45,11 +45,11 @@ func (m *Mounts) LeaveAll() (all []Departure) {
 	// The others and one another are notified of what they changed last before
 	// anybody stops to listen.
 	each(func(i int, c *connection) { complete[i] = left[i] && c.raw.inv.drain() && complete[i] })
+	m.fs.Forget() // nobody waits for who has left
 	for i, c := range list {
 		if !left[i] {
 			continue // gone meanwhile
 		}
-		m.fs.RecallAttrs() // nobody waits for who has left
 		c.cancel()
 		c.raw.inv.close()
 		c.raw.sizes.close()

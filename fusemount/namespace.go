@@ -80,7 +80,8 @@ func (f *rawFS) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.At
 		return f.status("getattr", &in.InHeader, err)
 	}
 	f.renewPages(&in.InHeader, &a, in.Flags()&fuse.FUSE_GETATTR_FH != 0)
-	f.fillAttrOut(&a, out, at)
+	f.fillAttr(&a, &out.Attr)
+	out.SetTimeout(f.keeps(&a, at))
 	return fuse.OK
 }
 
@@ -113,7 +114,7 @@ func (f *rawFS) Statx(cancel <-chan struct{}, in *fuse.StatxIn, out *fuse.StatxO
 func (f *rawFS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	ctx := f.request(cancel, &in.InHeader)
 	defer ctx.end()
-	at := f.glance()
+	since := f.inv.count()
 	ino := f.ino(in.NodeId)
 	set := setAttrOf(in)
 	if set.Mode != nil || set.UID != nil || set.GID != nil {
@@ -132,7 +133,10 @@ func (f *rawFS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.At
 		return f.status("setattr", &in.InHeader, err)
 	}
 	f.pages.told(&a)
-	f.fillAttrOut(&a, out, at)
+	f.fillAttr(&a, &out.Attr)
+	if f.inv.count() == since && !f.beside {
+		out.SetTimeout(f.opt.AttrTimeout)
+	}
 	return fuse.OK
 }
 

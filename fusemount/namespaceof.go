@@ -26,7 +26,7 @@ type attributes interface {
 	GetAttr(ctx context.Context, ino vfs.Ino) (vfs.Attr, error)
 	ReadMoment() vfs.ReadMoment
 	KeepAttr(a *vfs.Attr, since vfs.ReadMoment) time.Duration
-	RecallAttrs()
+	Forget()
 	SetAttr(ctx context.Context, cred *vfs.Cred, ino vfs.Ino, set vfs.SetAttr) (vfs.Attr, error)
 	SetFlags(ctx context.Context, cred *vfs.Cred, ino vfs.Ino, flags vfs.FileFlags) error
 	Access(ctx context.Context, cred *vfs.Cred, ino vfs.Ino, mask uint32) error

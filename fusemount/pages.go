@@ -3,6 +3,7 @@ package fusemount
 import (
 	"math"
 	"sync"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 
@@ -87,18 +88,18 @@ func (p *pageVersions) told(a *vfs.Attr) {
 	})
 }
 
-// shows reports whether the kernel's pages show a, or later versions, and it knows the size: while it
-// keeps attributes it reads what it has.
+// shows reports whether the kernel's pages show a, or later versions: while it keeps attributes it reads what
+// it has. With them it takes the size.
 func (p *pageVersions) shows(a *vfs.Attr) (current bool) {
 	current = true
-	p.with(a.Ino, func(v *pageVersion) { current = v.others == a.Others && v.size == a.Size && v.telling == 0 })
+	p.with(a.Ino, func(v *pageVersion) { current = v.others == a.Others })
 	return current
 }
 
 // endsAt notes that a READ is answered by less than was asked for: the kernel may take that for the size.
 func (p *pageVersions) endsAt(ino vfs.Ino, end int64) {
 	p.with(ino, func(v *pageVersion) {
-		if v.size != end {
+		if end < v.size {
 			v.size = -1
 		}
 	})
@@ -211,6 +212,10 @@ func (f *rawFS) renewPages(h *fuse.InHeader, a *vfs.Attr, reads bool) {
 		return
 	}
 	drop, told, wait := f.pages.compare(a)
+	if told != nil && !f.sizes.open(a.Ino) { // nobody reads
+		told(-1)
+		told = nil
+	}
 	if drop || told != nil || reads && wait != nil {
 		f.mayWait(h)
 		if f.pauses != nil {
@@ -222,14 +227,30 @@ func (f *rawFS) renewPages(h *fuse.InHeader, a *vfs.Attr, reads bool) {
 	} else if drop { // who reads may see what was before; the next one does not
 		f.opt.Logger.Warn("content that another gateway changed is told late", "inode", a.Ino, "wait", tellWait)
 	}
-	for range sizeTries {
-		if !reads || wait == nil || !f.inv.inTime(func() { <-wait }) {
-			break
-		}
-		_, told, wait = f.pages.compare(a)
+	if reads && wait != nil {
+		told = f.awaitTold(a, wait)
 	}
 	if told != nil {
+		size := int64(-1)
+		defer func() { told(size) }()
 		f.dropAttr(a.Ino) // an answer on its way may have another size than the kernel has, and a, again
-		told(f.sizes.tell(a.Ino))
+		size = f.sizes.tell(a.Ino)
 	}
+}
+
+// awaitTold waits until nobody makes the kernel ask for the size, and returns what compare does then.
+func (f *rawFS) awaitTold(a *vfs.Attr, wait <-chan struct{}) (told func(size int64)) {
+	late := time.NewTimer(tellWait)
+	defer late.Stop()
+	for wait != nil {
+		select {
+		case <-wait:
+			_, told, wait = f.pages.compare(a)
+		case <-f.inv.done:
+			return nil
+		case <-late.C:
+			return nil
+		}
+	}
+	return told
 }

@@ -185,7 +185,9 @@ type glance struct {
 
 func (f *rawFS) glance() glance { return glance{f.inv.count(), f.fs.ReadMoment()} }
 
-// keeps returns for how long the kernel may keep a, which was read after at.
+// keeps returns for how long the kernel may keep a, which was read after at and is the answer to a question for
+// attributes: beside others it keeps no others. With those the kernel drops ACLs that it has, and it ignores
+// them if it was notified meanwhile.
 func (f *rawFS) keeps(a *vfs.Attr, at glance) time.Duration {
 	if f.opt.AttrTimeout == 0 || f.inv.count() != at.since || !f.pages.shows(a) {
 		return 0
@@ -204,12 +206,12 @@ func (f *rawFS) answerTime() time.Duration {
 // moment is taken before the VFS is asked for an inode that the kernel is then
 // notified of.
 type moment struct {
-	glance
-	mark vfs.HoldMark
-	open bool // and what was found is open since
+	since uint64 // changes notified (see invalidator)
+	mark  vfs.HoldMark
+	open  bool // and what was found is open since
 }
 
-func (f *rawFS) moment() moment { return moment{glance: f.glance(), mark: f.holds.Mark()} }
+func (f *rawFS) moment() moment { return moment{since: f.inv.count(), mark: f.holds.Mark()} }
 
 // fillEntry answers with an inode that was found after at, and counts that the
 // kernel knows it. ErrStale if it was removed since.
@@ -227,18 +229,15 @@ func (f *rawFS) fillEntry(a *vfs.Attr, out *fuse.EntryOut, at moment) error {
 	out.Generation = uint64(a.Gen)
 	f.fillAttr(a, &out.Attr)
 	f.inv.stamp(a.Ino)
-	out.SetAttrTimeout(f.keeps(a, at.glance))
 	f.pages.told(a)
 	keepName := f.primary.Load() // before the count: see beside
-	if f.inv.count() == at.since && keepName {
-		out.SetEntryTimeout(f.opt.EntryTimeout)
+	if f.inv.count() == at.since && !f.beside {
+		if keepName {
+			out.SetEntryTimeout(f.opt.EntryTimeout)
+		}
+		out.SetAttrTimeout(f.opt.AttrTimeout)
 	}
 	return nil
-}
-
-func (f *rawFS) fillAttrOut(a *vfs.Attr, out *fuse.AttrOut, at glance) {
-	f.fillAttr(a, &out.Attr)
-	out.SetTimeout(f.keeps(a, at))
 }
 
 // stack returns where a panic came from.

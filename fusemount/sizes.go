@@ -76,12 +76,15 @@ func (s *sizes) init(f *rawFS) {
 func (s *sizes) opened(ino vfs.Ino) { s.opens[uint64(ino)%openSlots].Add(1) }
 func (s *sizes) closed(ino vfs.Ino) { s.opens[uint64(ino)%openSlots].Add(-1) }
 
+// open reports whether programs have ino open, or another inode of its slot.
+func (s *sizes) open(ino vfs.Ino) bool { return s.opens[uint64(ino)%openSlots].Load() > 0 }
+
 // tell returns when the kernel knows the size of ino, if programs have it
 // open. A request's handler must not call it: the kernel may hold locks. That of GETATTR
 // may: what the kernel may hold then, this needs not. It returns the size; -1: the kernel may know another one.
 func (s *sizes) tell(ino vfs.Ino) (size int64) {
 	node, ok := s.f.node(ino)
-	if !ok || node == fuse.FUSE_ROOT_ID || s.opens[uint64(ino)%openSlots].Load() <= 0 {
+	if !ok || node == fuse.FUSE_ROOT_ID || !s.open(ino) {
 		return -1
 	}
 	told := s.f.pages.telling(ino)

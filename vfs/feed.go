@@ -50,8 +50,9 @@ func (fs *FS) KeepAttr(a *Attr, since ReadMoment) time.Duration {
 	return fs.session.KeepAttr(a.Ino, a.IsDir(), since)
 }
 
-// RecallAttrs has all that keeps attributes by KeepAttr drop them.
-func (fs *FS) RecallAttrs() { fs.session.Forget() }
+// Forget has whoever keeps attributes by KeepAttr drop them, and what others could have changed asked for
+// again.
+func (fs *FS) Forget() { fs.session.Forget() }
 
 // Exclusive reports whether no other process can change the store, so that what
 // a Watch does not report did not change.

@@ -186,14 +186,15 @@ func (of *openFile) overlay(a *Attr, epoch uint64) {
 // overlayWrites is overlay where there are pieces. unsure reports whether a may have those of the flush
 // that runs, or another process was faster. Under mu.
 func (of *openFile) overlayWrites(a *Attr) (unsure bool) {
-	writes, base := of.writes, of.base
-	if m := of.committing.Load(); m != nil && a.Version >= m.version {
-		if of.fs.feed.Complete() || m.left(a) {
-			writes -= of.captured // the snapshot has them already
-			base = m.version
-		} else {
-			unsure = true
-		}
+	writes, base, stored := of.writes, of.base, false
+	m := of.committing.Load()
+	if m != nil && a.Version >= m.version {
+		stored = of.fs.feed.Complete() || m.left(a)
+		unsure = !stored
+	}
+	if stored { // the snapshot has them already
+		writes -= of.captured
+		base = m.version
 	}
 	a.Size = max(a.Size, of.pieces.end())
 	a.Version += writes
@@ -205,7 +206,9 @@ func (of *openFile) overlayWrites(a *Attr) (unsure bool) {
 		a.Mtime, a.CtimeNS = TimeNS(ns), max(a.CtimeNS, ns)
 	}
 	for _, p := range of.pieces {
-		a.Used += p.len
+		if !stored || !p.captured {
+			a.Used += p.len
+		}
 	}
 	if of.killPriv {
 		a.Mode = perm.DropSetID(a.Mode)

@@ -189,6 +189,11 @@ func (c *Client) Look(ctx context.Context, look func(context.Context) ([]cluster
 
 func (c *Client) saw(before time.Duration, list []cluster.Peer, all bool) {
 	c.loans.lapse()
+	c.know(before, list, all)
+	c.loans.lapse() // one that is new tells nothing yet, and may change something once it is served
+}
+
+func (c *Client) know(before time.Duration, list []cluster.Peer, all bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx.Err() != nil {

@@ -48,9 +48,9 @@ func newLoans(t *Trust) *loans {
 
 // lend returns for how long somebody may keep what was read of list since s.
 func (l *loans) lend(s Stamp, number uint64, list []Line) time.Duration {
-	now := int64(l.trust.clock())
-	end := l.trust.until.Load() - int64(cluster.AnswerTime)
-	if l.call.Load() == nil || end <= now || !l.enter(number, list, now, end) {
+	now, end := int64(l.trust.clock()), l.trust.until.Load()
+	left := time.Duration(end-now) - cluster.AnswerTime // it begins when the answer is there
+	if l.call.Load() == nil || left <= 0 || !l.enter(number, list, now, end) {
 		return 0
 	}
 	// Whoever changes a line begins that, and then looks for loans.
@@ -59,7 +59,7 @@ func (l *loans) lend(s Stamp, number uint64, list []Line) time.Duration {
 			return 0
 		}
 	}
-	return time.Duration(end - now)
+	return left
 }
 
 // enter notes loans of list, and reports whether there was room for them.
@@ -109,8 +109,8 @@ func (l *loans) recall(list []Line) {
 // recallAll returns when nobody keeps anything that was lent before.
 func (l *loans) recallAll() { l.giveBack(l.takeAll) }
 
-// lapse comes before others tell again who stopped to. What was lent has ended then, unless the machine
-// stood still meanwhile, and with it the clock of who keeps it.
+// lapse recalls everything if not all others tell: before they do again, since a machine that stood still, and
+// with it the clock of who keeps something, may have that still; and when one has come that does not tell yet.
 func (l *loans) lapse() {
 	if !l.trust.Told() {
 		l.recallAll()

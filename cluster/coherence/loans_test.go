@@ -126,3 +126,37 @@ func TestRecallTwice(t *testing.T) {
 	close(goOn)
 	wg.Wait()
 }
+
+// Who keeps something begins when he has the answer: until the lease ends it is recalled.
+func TestLoanToTheEnd(t *testing.T) {
+	h := &hand{at: time.Minute}
+	k := newKeeper(h)
+	k.loans.trust.extend(h.at + time.Second)
+	d := k.loans.lend(k.loans.trust.Now(), 1, []Line{7})
+	h.at += d + cluster.AnswerTime - 1
+	k.loans.recall([]Line{7})
+	k.wantRecalled(t, []uint64{1})
+}
+
+// What was lent is recalled before one who has come, and cannot be reached, changes anything.
+func TestLoansAndNewcomer(t *testing.T) {
+	t.Parallel()
+	g := &group{t: t}
+	a := g.newClient(1, loopback, "")
+	var recalled atomic.Int32
+	a.OnRecall(func([]uint64) { recalled.Add(1) })
+	g.enter(a)
+	eventually(t, "alone", a.Told)
+	key := []byte("key")
+	eventually(t, "lent", func() bool { return a.Keep(a.Moment(), 1, key) > 0 })
+	b := g.newClient(2, loopback, "127.0.0.1:1")
+	g.enter(b)
+	change, err := b.Announce(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if recalled.Load() == 0 {
+		t.Error("it is kept while it changes")
+	}
+	change.Done()
+}

@@ -20,7 +20,6 @@ const (
 
 // Operations (enum fuse_opcode).
 const (
-	OpLookup        = 1
 	OpForget        = 2
 	OpGetAttr       = 3
 	OpSetAttr       = 4

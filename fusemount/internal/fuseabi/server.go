@@ -10,8 +10,8 @@ import (
 	"ogw/cluster/bootclock"
 )
 
-// Server is a ProtocolServer of which the kernel keeps no attributes and names that took long to answer:
-// how long it may counts from the moment at which they were read.
+// Server is a ProtocolServer of which the kernel keeps no attributes that took long to answer (GETATTR and
+// STATX): how long it may counts from the moment at which they were read.
 type Server struct {
 	*fuse.ProtocolServer
 	inTime time.Duration
@@ -62,40 +62,8 @@ func Interrupt(p *Server, unique uint64) bool {
 
 // expire has the kernel keep nothing of what an answer to a kind of request says.
 func expire(opcode uint32, payload []byte) {
-	switch opcode {
-	case OpLookup, OpSymlink, OpMknod, OpMkdir, OpLink, OpCreate, OpTmpfile:
-		if len(payload) >= entrySize {
-			expireEntry(payload)
-		}
-	case OpGetAttr, OpSetAttr, OpStatx:
-		if len(payload) >= attrSize {
-			a := (*fuse.AttrOut)(unsafe.Pointer(&payload[0])) // a StatxOut begins alike
-			a.AttrValid, a.AttrValidNsec = 0, 0
-		}
-	case OpReadDirPlus:
-		for len(payload) >= entrySize+direntSize {
-			expireEntry(payload)
-			name := (*dirent)(unsafe.Pointer(&payload[entrySize])).NameLen
-			next := entrySize + (direntSize+int(name)+direntAlign-1)&^(direntAlign-1)
-			payload = payload[min(next, len(payload)):]
-		}
+	if (opcode == OpGetAttr || opcode == OpStatx) && len(payload) >= int(unsafe.Sizeof(fuse.AttrOut{})) {
+		a := (*fuse.AttrOut)(unsafe.Pointer(&payload[0])) // a StatxOut begins alike
+		a.AttrValid, a.AttrValidNsec = 0, 0
 	}
 }
-
-func expireEntry(payload []byte) {
-	e := (*fuse.EntryOut)(unsafe.Pointer(&payload[0]))
-	e.EntryValid, e.EntryValidNsec, e.AttrValid, e.AttrValidNsec = 0, 0, 0, 0
-}
-
-// dirent is how struct fuse_dirent begins; the name follows.
-type dirent struct {
-	Ino, Off      uint64
-	NameLen, Type uint32
-}
-
-const (
-	entrySize   = int(unsafe.Sizeof(fuse.EntryOut{}))
-	attrSize    = int(unsafe.Sizeof(fuse.AttrOut{}))
-	direntSize  = int(unsafe.Sizeof(dirent{}))
-	direntAlign = 8 // FUSE_DIRENT_ALIGN
-)
