@@ -32,14 +32,19 @@ func TestBesideKeeps(t *testing.T) {
 				f := opened(t, b.path("file"), os.O_RDONLY)
 				wantOpen(t, f, strings.Repeat("x", 10000))
 				const rounds = 1000
-				before, begin := asked.Load(), time.Now()
-				for i := range rounds {
-					_, err := f.ReadAt(make([]byte, 100), int64(i%90*100))
-					must(t, err)
-				}
-				each := int64(time.Since(begin)/(200*time.Millisecond)) + 2 // what may be kept ends with a lease
-				if n := asked.Load() - before; name == "told" && n > each || name != "told" && n < rounds {
-					t.Errorf("%d requests for attributes, %d reads in %v", n, rounds, time.Since(begin))
+				for tries := 10; ; tries-- { // a lease may have ended on a busy machine
+					before, begin := asked.Load(), time.Now()
+					for i := range rounds {
+						_, err := f.ReadAt(make([]byte, 100), int64(i%90*100))
+						must(t, err)
+					}
+					n, each := asked.Load()-before, int64(time.Since(begin)/(200*time.Millisecond))+2 // what may be kept ends with a lease
+					if name == "told" && n <= each || name != "told" && n >= rounds {
+						break
+					}
+					if tries == 0 {
+						t.Fatalf("%d requests for attributes, %d reads in %v", n, rounds, time.Since(begin))
+					}
 				}
 			})
 		}
