@@ -51,7 +51,7 @@
 //	          whereis xattr
 //	POSIX     create unlink rename readdir dirstream setflags allocate copyrange statfs
 //	          settings
-//	files     file openfile piece write flush blobupload sync setattr lookup attr
+//	files     file openfile piece write flush flushmark blobupload sync setattr lookup attr
 //	          getattr path closebehind contents damage
 //	entries   entry orphan
 //	core      op fs locks dirty behind settimes keeper snap
