@@ -240,7 +240,7 @@ const notifyIncEpoch = 8
 // dropNames makes the kernel look all names of the superblock up again. It takes
 // no lock.
 func (c *connection) dropNames() error {
-	if st := c.notify(notifyIncEpoch, nil); !st.Ok() {
+	if st := c.notify(notifyIncEpoch, nil); !st.Ok() && st != fuse.ENODEV { // else there are none
 		return syscall.Errno(st)
 	}
 	return nil

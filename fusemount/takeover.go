@@ -233,8 +233,8 @@ func (t *taking) tellAgain() {
 	f := t.raw
 	if hasMountsInside(t.device) {
 		f.opt.Logger.Debug("names are not looked up again, for the sake of mounts inside", "device", t.device)
-	} else if st := t.loop.notify(notifyIncEpoch, nil); !st.Ok() {
-		f.opt.Logger.Debug("names that other doors changed at the end of the server before may be old for as long as names last", "err", st.String())
+	} else if err := t.dropNames(); err != nil {
+		f.opt.Logger.Debug("names that other doors changed at the end of the server before may be old for as long as names last", "err", err)
 	}
 	t.changed[f.opt.Root] = struct{}{} // of which no name is looked up
 	f.dirs.each(func(_ uint64, d *dirHandle) { t.changed[d.ino] = struct{}{} })
