@@ -32,7 +32,7 @@ type request struct {
 	answer          *clientv3.TxnResponse
 	err             error
 	compares        []string // cmps (sharers), set when it is asked for
-	superseded      []string // keys that a later commit of the same request set
+	superseded      []string // keys that a later commit of the same request set too
 }
 
 // joins reports whether r may go with others: it compares no range, and is small.
@@ -199,13 +199,20 @@ func (j *joint) Send() {
 	}
 }
 
+// supersede notes what later commits of the request set.
+func (j *joint) supersede() {
+	for i, key := range j.keys.Superseded(func(i int) bool { return j.list[i].answer.Succeeded }) {
+		j.list[i].superseded = append(j.list[i].superseded, key)
+	}
+}
+
 // operations returns what is in the request, first a Txn for each commit.
 func (j *joint) operations() []clientv3.Op {
 	all := make([]clientv3.Op, len(j.list), len(j.list)+len(j.shared)+1)
 	for i, r := range j.list {
 		own := r.then
 		if len(j.shared) > 0 {
-			own = slices.DeleteFunc(slices.Clone(own), func(op clientv3.Op) bool { return j.keys.Sets(string(op.KeyBytes())) > 1 })
+			own = slices.DeleteFunc(slices.Clone(own), func(op clientv3.Op) bool { return j.keys.Shared(string(op.KeyBytes())) })
 		}
 		all[i] = clientv3.OpTxn(r.cmps, own, r.otherwise)
 	}
@@ -215,19 +222,6 @@ func (j *joint) operations() []clientv3.Op {
 	// Members of releases before July 2026 do not count what is in a Txn within another one
 	// against their quota, and let it through when there is no space. This they count.
 	return append(all, clientv3.OpPut(j.mark, ""))
-}
-
-// supersede notes what later commits of the request set.
-func (j *joint) supersede() {
-	for _, key := range j.shared {
-		set := false
-		for _, r := range slices.Backward(j.sets[key].list) {
-			if r.answer.Succeeded && set {
-				r.superseded = append(r.superseded, key)
-			}
-			set = set || r.answer.Succeeded
-		}
-	}
 }
 
 // send sends a request by itself.

@@ -1,9 +1,7 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
-	"slices"
 
 	"ogw/cluster"
 	"ogw/cluster/coherence"
@@ -117,14 +115,7 @@ func (kv *KV) run(ctx context.Context, fn func(cluster.Txn) error, a *attempt) (
 	rev, err := kv.slots.commit(ctx, c)
 	switch {
 	case rev > 0:
-		since := change.Done()
-		for _, set := range c.superseded {
-			key := kv.keys.strip([]byte(set))
-			kv.memory.Forget(key)
-			i := slices.IndexFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) })
-			keys, values = slices.Concat(keys[:i], keys[i+1:]), slices.Concat(values[:i], values[i+1:])
-		}
-		kv.memory.Wrote(keys, values, rev, since)
+		kv.memory.Wrote(keys, values, c.superseded, rev, change.Done())
 	case err != nil: // perhaps it happened
 		kv.memory.Forget(keys...)
 		change.Failed(occ.IsUnknown(err))

@@ -80,7 +80,7 @@ type commit struct {
 	looks  []occ.KeyVersion    // what was read, and is again if cmps do not hold
 	found  []*pb.RangeResponse // what that found, in the same order
 
-	superseded []string // keys, as etcd has them, that a later commit of the same request set
+	superseded [][]byte // keys that a later commit of the same request set too
 }
 
 // otherwise is what is done if the comparisons do not hold.
@@ -143,7 +143,9 @@ func (p *slots) try(ctx context.Context, s *slot, c *commit) (done, lost bool, e
 	switch {
 	case err == nil && answer.Succeeded:
 		s.rev = answer.Header.Revision
-		c.superseded = r.superseded
+		for _, key := range r.superseded {
+			c.superseded = append(c.superseded, p.keys.strip([]byte(key)))
+		}
 		return true, false, nil
 	case err == nil:
 		c.found = ranges(answer.Responses[1:])

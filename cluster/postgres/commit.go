@@ -15,7 +15,7 @@ type commit struct {
 	expectKeys, expectValues [][]byte // nil: absent
 
 	setKeys, setValues, deleteKeys [][]byte
-	superseded                     [][]byte // what it set at first, and a later commit of the same call then
+	superseded                     [][]byte // of setKeys: a later commit of the same call set them too
 }
 
 // emptyCommit returns one without a nil slice, which would be NULL.

@@ -134,24 +134,10 @@ func (j *joint) Send() {
 	}
 }
 
-// supersede takes from what commits set that which a later one of the call set.
+// supersede notes what later commits of the call set.
 func (j *joint) supersede() {
-	later := make(map[string]bool)
-	for _, r := range slices.Backward(j.list) {
-		if r.outcome != committed {
-			continue
-		}
-		for i := len(r.setKeys) - 1; i >= 0; i-- {
-			key := r.setKeys[i]
-			if j.keys.Sets(string(key)) == 1 {
-				continue
-			}
-			if later[string(key)] {
-				r.superseded = append(r.superseded, key)
-				r.setKeys, r.setValues = slices.Delete(r.setKeys, i, i+1), slices.Delete(r.setValues, i, i+1)
-			}
-			later[string(key)] = true
-		}
+	for i, key := range j.keys.Superseded(func(i int) bool { return j.list[i].outcome == committed }) {
+		j.list[i].superseded = append(j.list[i].superseded, []byte(key))
 	}
 }
 
@@ -185,7 +171,7 @@ func (j *joint) waits() []int64 {
 	several := make(map[int64]bool)
 	for _, r := range j.list {
 		for _, key := range r.setKeys {
-			if j.keys.Sets(string(key)) > 1 {
+			if j.keys.Shared(string(key)) {
 				n := j.locks.number(lockKey, key)
 				several[n] = true
 				delete(j.locks.modes, n)

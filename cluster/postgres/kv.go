@@ -97,9 +97,8 @@ func (kv *KV) attempt(ctx context.Context, s *source, fn func(cluster.Txn) error
 	switch {
 	case err == nil && done && (version != 0 || len(c.setKeys) == 0):
 		since := change.Done()
-		kv.memory.Wrote(c.setKeys, c.setValues, version, since)
-		kv.memory.Wrote(c.deleteKeys, make([][]byte, len(c.deleteKeys)), 0, since)
-		kv.memory.Forget(c.superseded...)
+		kv.memory.Wrote(c.setKeys, c.setValues, c.superseded, version, since)
+		kv.memory.Wrote(c.deleteKeys, make([][]byte, len(c.deleteKeys)), nil, 0, since)
 	case err != nil || done: // what happened is not known, or as which version
 		kv.memory.Forget(c.setKeys...)
 		kv.memory.Forget(c.deleteKeys...)

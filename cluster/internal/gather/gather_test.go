@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -175,7 +176,33 @@ func TestFootprint(t *testing.T) {
 			t.Errorf("read %v, set %v, deleted %v: %v", c.read, c.set, c.deleted, got)
 		}
 	}
-	if n := f.Sets("c"); n != 2 {
-		t.Errorf("%d set c", n)
+	if !f.Shared("c") || f.Shared("b") {
+		t.Errorf("shared: c %t, b %t", f.Shared("c"), f.Shared("b"))
+	}
+}
+
+func TestFootprintSuperseded(t *testing.T) {
+	var f Footprint
+	for _, set := range [][]string{{"a", "b"}, {"a"}, {"a", "c"}, {"c"}} {
+		if !f.Add(nil, set, nil) {
+			t.Fatal(set)
+		}
+	}
+	for _, c := range []struct {
+		failed []int
+		want   []string
+	}{
+		{nil, []string{"0a", "1a", "2c"}},
+		{[]int{2}, []string{"0a"}},
+		{[]int{0, 3}, []string{"1a"}},
+		{[]int{1, 2}, nil},
+	} {
+		var got []string
+		for member, key := range f.Superseded(func(m int) bool { return !slices.Contains(c.failed, m) }) {
+			got = append(got, fmt.Sprint(member, key))
+		}
+		if slices.Sort(got); !slices.Equal(got, c.want) {
+			t.Errorf("%v failed: superseded %v, want %v", c.failed, got, c.want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package occ
 
 import (
 	"bytes"
+	"slices"
 
 	"ogw/cluster/coherence"
 )
@@ -91,9 +92,14 @@ func (m *Memory) put(p *PairEntry) {
 
 // Wrote remembers what a commit wrote as version, which the store has had since; the values
 // of deleted keys are nil. It keeps a copy of each. Commits of one client may come in another
-// order than they had: a pair that is newer stays.
-func (m *Memory) Wrote(keys, values [][]byte, version int64, since coherence.Stamp) {
+// order than they had: a pair that is newer stays. It forgets what of keys is superseded: it
+// has another value as the same version.
+func (m *Memory) Wrote(keys, values, superseded [][]byte, version int64, since coherence.Stamp) {
 	for i, key := range keys {
+		if slices.ContainsFunc(superseded, func(k []byte) bool { return bytes.Equal(k, key) }) {
+			m.Forget(key)
+			continue
+		}
 		p := &PairEntry{Key: bytes.Clone(key)}
 		p.verified(since)
 		if values[i] != nil {

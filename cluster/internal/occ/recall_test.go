@@ -94,8 +94,8 @@ func TestPeekRequests(t *testing.T) {
 		{func() { s.set("a", "2") }, "22", 3},
 		{func() {}, "22", 1},
 		{func() { s.set("none", "x") }, "2x2", 3},
-		{func() { m.Wrote([][]byte{[]byte("a")}, [][]byte{[]byte("3")}, s.set("a", "3"), 0) }, "3x3", 1},
-		{func() { delete(s.pairs, "none"); m.Wrote([][]byte{[]byte("none")}, [][]byte{nil}, 0, 0) }, "33", 1},
+		{func() { m.Wrote([][]byte{[]byte("a")}, [][]byte{[]byte("3")}, nil, s.set("a", "3"), 0) }, "3x3", 1},
+		{func() { delete(s.pairs, "none"); m.Wrote([][]byte{[]byte("none")}, [][]byte{nil}, nil, 0, 0) }, "33", 1},
 	} {
 		test.change()
 		s.requests = 0
@@ -132,7 +132,7 @@ func TestPeekErrors(t *testing.T) {
 // Reads that never fit together end: two pairs that lead to each other.
 func TestPeekCircle(t *testing.T) {
 	s, m := newServer(), NewMemory(nil)
-	m.Wrote([][]byte{[]byte("a"), []byte("b")}, [][]byte{[]byte("b"), []byte("a")}, 1, 0)
+	m.Wrote([][]byte{[]byte("a"), []byte("b")}, [][]byte{[]byte("b"), []byte("a")}, nil, 1, 0)
 	s.set("a", "b")
 	err := s.peek(m, func(get func(string) (string, error)) error {
 		for at := "a"; at != ""; {
@@ -168,12 +168,12 @@ func TestRecallMoves(t *testing.T) {
 
 func TestMemoryOfLargeValues(t *testing.T) {
 	m, key, large := NewMemory(nil), []byte("k"), make([]byte, MaxPairValue+1)
-	m.Wrote([][]byte{key}, [][]byte{large[1:]}, 1, 0)
+	m.Wrote([][]byte{key}, [][]byte{large[1:]}, nil, 1, 0)
 	if m.get(key) == nil {
 		t.Error("a value of the largest size was not remembered")
 	}
 	m.put(&PairEntry{Key: []byte("large"), Value: large, Version: 1})
-	m.Wrote([][]byte{key}, [][]byte{large}, 2, 0)
+	m.Wrote([][]byte{key}, [][]byte{large}, nil, 2, 0)
 	if m.get([]byte("large")) != nil || m.get(key) != nil {
 		t.Error("a large value was remembered, or a replaced one")
 	}
@@ -185,8 +185,8 @@ func TestMemoryOrder(t *testing.T) {
 	k := [][]byte{[]byte("k")}
 	text := func(s string) [][]byte { return [][]byte{[]byte(s)} }
 	m := NewMemory(nil)
-	m.Wrote(k, text("3"), 3, 0)
-	m.Wrote(k, text("2"), 2, 0)
+	m.Wrote(k, text("3"), nil, 3, 0)
+	m.Wrote(k, text("2"), nil, 2, 0)
 	NewRecall(m, false, nil).Learned(k[0], []byte("1"), 1)
 	if p := m.get(k[0]); p == nil || string(p.Value) != "3" {
 		t.Errorf("after older ones came late: %+v", p)
@@ -196,13 +196,18 @@ func TestMemoryOrder(t *testing.T) {
 	if m.get(k[0]) == nil {
 		t.Error("a newer pair went with one that was old")
 	}
-	m.Wrote(k, [][]byte{nil}, 0, 0)
+	m.Wrote(k, [][]byte{nil}, nil, 0, 0)
 	if p := m.get(k[0]); p == nil || p.Value != nil {
 		t.Errorf("after it was deleted: %+v", p)
 	}
 	m.Forget(k...)
 	if m.get(k[0]) != nil {
 		t.Error("it was not forgotten")
+	}
+	m.Wrote(k, text("4"), nil, 4, 0)
+	m.Wrote(k, text("5"), k, 5, 0)
+	if p := m.get(k[0]); p != nil {
+		t.Errorf("after another commit set it as the same version: %+v", p)
 	}
 }
 

@@ -71,8 +71,8 @@ func TestPeekTold(t *testing.T) {
 		{func() { s.changing(t, c, "y", "other") }, "2x", 0},
 		{c.Forget, "2x", 1},
 		{func() {}, "2x", 0},
-		{func() { m.Wrote([][]byte{[]byte("a")}, [][]byte{[]byte("3")}, s.set("a", "3"), 0) }, "3x", 1},
-		{func() { m.Wrote([][]byte{[]byte("a")}, [][]byte{[]byte("4")}, s.set("a", "4"), c.Trust().Now()) }, "4x", 0},
+		{func() { m.Wrote([][]byte{[]byte("a")}, [][]byte{[]byte("3")}, nil, s.set("a", "3"), 0) }, "3x", 1},
+		{func() { m.Wrote([][]byte{[]byte("a")}, [][]byte{[]byte("4")}, nil, s.set("a", "4"), c.Trust().Now()) }, "4x", 0},
 	} {
 		step.do()
 		before := s.requests
