@@ -5,6 +5,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/backup"
+	"ogw/vfs/internal/format"
 )
 
 // BackupLease is how long a Backup lives that nobody uses.
@@ -60,6 +61,18 @@ type MoveConfig = backup.MoveConfig
 // cluster.ErrMismatch if its blobs belong to another one.
 func BeginMove(ctx context.Context, c *cluster.Cluster, o MoveConfig) (*Move, error) {
 	return backup.BeginMove(ctx, c, o)
+}
+
+// MarkMoved makes the store one that was moved to a place: Open refuses it from then on,
+// but with that as Config.MovedTo. It is durable when it returns.
+func (fs *FS) MarkMoved(ctx context.Context, place string) error {
+	return format.MarkMoved(ctx, fs.kv, fs.super, place, fs.cfg.Now())
+}
+
+// UndoMove makes a store that was moved one again, as it was then. It returns where it was
+// moved to, "" if it was not.
+func UndoMove(ctx context.Context, c *cluster.Cluster) (place string, err error) {
+	return format.UndoMove(ctx, c.KV)
 }
 
 // BeginBackup takes an instant. It returns ErrBusy beside too many others,

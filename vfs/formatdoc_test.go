@@ -95,15 +95,18 @@ func samples(t *testing.T) map[string]sample {
 	}
 	marker := record.Restoring{Snapshot: "s1", Last: []byte{record.TabInode}}
 	moving := record.Restoring{Snapshot: "1122334455667788", Moves: true, Recodes: true}
+	super := record.Superblock{Version: FormatVersion, FSID: 0x1122334455667788, CreatedNS: sampleNS}
+	moved := record.Moved{Super: super, To: "p", TimeNS: sampleNS + 1}
 	names := nameOfHash(t)
 	secret := bytes.Repeat([]byte{7}, StoreSecretBytes)
 	number := func(name string, n uint64) sample {
 		return sample{record.CounterKey(name), binary.BigEndian.AppendUint64(nil, n)}
 	}
 	return map[string]sample{
-		"S":           {record.SuperKey(), (&record.Superblock{Version: FormatVersion, FSID: 0x1122334455667788, CreatedNS: sampleNS}).Encode()},
+		"S":           {record.SuperKey(), super.Encode()},
 		"S restoring": {record.SuperKey(), marker.Encode()},
 		"S moving":    {record.SuperKey(), moving.Encode()},
+		"S moved":     {record.SuperKey(), moved.Encode()},
 		"C id":        number("id", 4097),
 		"C uid":       number(record.CounterUID, 1001),
 		"C swept":     number("swept", 99),

@@ -66,6 +66,9 @@ type Config struct {
 	// NoBackground leaves collection and compaction to explicit calls of
 	// Collect (tests, and the read-only commands of the CLI).
 	NoBackground bool
+	// MovedTo is the place of another store: this one is opened even if it was moved
+	// there (FS.MarkMoved), to end that.
+	MovedTo string
 	// NoAtime leaves access times as they are when something is read.
 	NoAtime bool
 }

@@ -118,7 +118,7 @@ func (s userStore) Update(ctx context.Context, fn func(t cluster.Txn, nowNS int6
 }
 
 func (fs *FS) formatOptions() format.Options {
-	return format.Options{Mode: fs.cfg.DirMode, UID: fs.cfg.RootUID, GID: fs.cfg.RootGID, Keys: fs.cfg.Keys, Log: fs.log, Now: fs.cfg.Now}
+	return format.Options{Mode: fs.cfg.DirMode, UID: fs.cfg.RootUID, GID: fs.cfg.RootGID, MovedTo: fs.cfg.MovedTo, Keys: fs.cfg.Keys, Log: fs.log, Now: fs.cfg.Now}
 }
 
 func (c Config) withDefaults() Config {

@@ -3,7 +3,9 @@ package main
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,8 @@ import (
 	"time"
 
 	"ogw/cmd/ogw/backup"
+	"ogw/cmd/ogw/config"
+	"ogw/cmd/ogw/server"
 	"ogw/httpapi/admin"
 )
 
@@ -75,6 +79,11 @@ func TestMigrate(t *testing.T) {
 		t.Errorf("the last pass: %+v", last)
 	}
 	w.mustNot(exitUsage, "is here already", "migrate", "--to", to)
+	for _, args := range [][]string{{"serve"}, {"check"}, {"bucket", "list"}, {"backup", "another", "--key-file", keyFile},
+		{"migrate", "--to", w.newStoreIn("third")}} {
+		w.mustNot(exitFailure, "the store was moved to "+filepath.Join(w.dir, "new")+" on ", args...)
+	}
+	w.mustNot(exitUsage, "nothing is restored over", "restore", "backup", "--key-file", keyFile)
 
 	if out := w.ok("check", "--data", "--config", to); !strings.Contains(out, "clean") {
 		t.Errorf("check: %s", out)
@@ -114,6 +123,68 @@ func TestMigrate(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestMigrateUndo: a store that was moved is one again after --undo, as it was.
+func TestMigrateUndo(t *testing.T) {
+	w := newWorld(t)
+	to := w.newStoreIn("new")
+	d := w.serve(anyPort...)
+	d.put("/photos/a", "hello")
+	w.mustNot(exitInUse, "in use by another process", "migrate", "--undo")
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
+	w.mustNot(exitUsage, "there is nothing to undo", "migrate", "--undo")
+	w.ok("migrate", "--to", to)
+	w.mustNot(exitFailure, "ogw migrate --undo", "serve")
+	if out := w.ok("migrate", "--undo"); !strings.Contains(out, filepath.Join(w.dir, "new")) {
+		t.Errorf("%s", out)
+	}
+	w.mustNot(exitUsage, "there is nothing to undo", "migrate", "--undo")
+	d = w.serve(anyPort...)
+	if got := d.get("/photos/a"); got != "hello" {
+		t.Errorf("%q", got)
+	}
+	d.put("/photos/b", "again")
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
+	w.ok("migrate", "--to", w.newStoreIn("third"))
+	var undone struct {
+		Place string `json:"given_up"`
+	}
+	if w.json(&undone, "migrate", "--undo"); undone.Place != filepath.Join(w.dir, "third") {
+		t.Errorf("%+v", undone)
+	}
+}
+
+// TestMigrateCutOff ends a move between its last two steps: neither store is one, and the
+// next call ends it.
+func TestMigrateCutOff(t *testing.T) {
+	w := newWorld(t)
+	to := w.newStoreIn("new")
+	d := w.serve(anyPort...)
+	d.put("/photos/a", "hello")
+	w.ok("migrate", "--to", to)
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
+	cfg := config.Default()
+	cfg.Cluster.Dir = w.data("")
+	l, err := server.OpenLocal(t.Context(), cfg, server.LocalOptions{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(l.MarkMoved(t.Context(), filepath.Join(w.dir, "new")), l.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	w.mustNot(exitFailure, "the store was moved to", "serve")
+	w.mustNot(exitFailure, "run ogw migrate again", "serve", "--config", to)
+	if out := w.ok("migrate", "--to", to); !strings.Contains(out, "it is moved") {
+		t.Errorf("%s", out)
+	}
+	d = w.serve(append([]string{"--config", to}, anyPort...)...)
+	if got := d.get("/photos/a"); got != "hello" {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -190,6 +261,8 @@ func TestMigrateUsage(t *testing.T) {
 	to := w.newStoreIn("new")
 	w.mustNot(exitUsage, "needs --to FILE", "migrate")
 	w.mustNot(exitUsage, "takes no arguments", "migrate", "--to", to, "new")
+	w.mustNot(exitUsage, "neither --to nor --limit", "migrate", "--to", to, "--undo")
+	w.mustNot(exitNotFound, "there is no data folder", "migrate", "--undo")
 	w.mustNot(exitUsage, "--admin has no meaning", "migrate", "--to", to, "--admin", "https://h:1")
 	w.mustNot(exitUsage, "is not a number of bytes", "migrate", "--to", to, "--limit", "fast")
 	w.mustNot(exitUsage, "no-such", "migrate", "--to", "no-such.toml")

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -30,11 +32,13 @@ While the store is served, only what the other one does not have is moved, so
 that it can be called again and again; the other one is no store yet. Once no
 gateway serves this one, the next call moves what changed since, and ends: users,
 keys, inode numbers and NFS handles are the same. What was interrupted goes on
-when it is called again. Nothing is removed here. A variable OGW_TO_X is OGW_X of
-the other configuration: OGW_TO_CLUSTER_OBJECTS_SECRET.`,
+when it is called again. Nothing is removed here, but this one is not opened any
+more; --undo makes it a store again, as it was then. A variable OGW_TO_X is OGW_X
+of the other configuration: OGW_TO_CLUSTER_OBJECTS_SECRET.`,
 		Flags: append(commonFlags(),
 			&cli.StringFlag{Name: "to", Usage: "configuration `FILE` of the new store"},
-			&cli.StringFlag{Name: "limit", Usage: limitUsage}),
+			&cli.StringFlag{Name: "limit", Usage: limitUsage},
+			&cli.BoolFlag{Name: "undo", Usage: "make a store that was moved one again; give the new one up"}),
 		Action: action(func() command { return &migrate{common: common{env: env}} }),
 	}
 }
@@ -44,14 +48,18 @@ type migrate struct {
 	common
 	file  string // the configuration of the new store
 	limit config.Size
-	to    *config.Config
-	keys  *seal.Keyring // of the new store
+	undo  bool
+	to    *config.Config // nil with undo
+	keys  *seal.Keyring  // of the new store
 }
 
 // ParseFlags implements command.
 func (m *migrate) ParseFlags(c *cli.Context) (err error) {
-	m.file = c.String("to")
-	if m.file == "" {
+	m.file, m.undo = c.String("to"), c.Bool("undo")
+	switch {
+	case m.undo && (m.file != "" || c.IsSet("limit")):
+		err = usageError("--undo goes with neither --to nor --limit")
+	case !m.undo && m.file == "":
 		err = fmt.Errorf("%s needs --to FILE, the configuration of the new store", c.Command.HelpName)
 	}
 	return errors.Join(err, noArgs(c), parseLimit(c, &m.limit), m.common.ParseFlags(c))
@@ -61,6 +69,9 @@ func (m *migrate) ParseFlags(c *cli.Context) (err error) {
 func (m *migrate) Validate() (err error) {
 	if m.remote != "" {
 		return errors.New("a store is moved where its data folder is: --admin has no meaning here")
+	}
+	if m.undo {
+		return m.common.Validate()
 	}
 	to := common{env: m.env, sources: config.Sources{File: m.file}}
 	m.sources.Environ, to.sources.Environ = environments(m.env.environ)
@@ -98,7 +109,7 @@ func environments(all []string) (from, to []string) {
 
 // differ reports why two configurations cannot be of two stores on one machine.
 func differ(from, to *config.Cluster) error {
-	a, b := resolved(from.Dir), resolved(to.Dir)
+	a, b := located(from.Dir), located(to.Dir)
 	switch {
 	case a == b:
 		return fmt.Errorf("cluster.dir is %s in both configurations: the new store needs a data folder of its own, whatever its engine", from.Dir)
@@ -115,10 +126,26 @@ func differ(from, to *config.Cluster) error {
 	return nil
 }
 
+// located returns the path of a folder, whatever name it was given by.
+func located(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	return resolved(dir)
+}
+
 // Run implements command.
 func (m *migrate) Run(ctx context.Context) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
+	if m.cfg.Cluster.Engine == config.EngineEmbedded { // or an empty store would be made
+		if list, err := os.ReadDir(m.cfg.Cluster.Dir); err == nil && len(list) == 0 {
+			return &exitError{exitNotFound, fmt.Errorf("there is no store in %s: the folder is empty", m.cfg.Cluster.Dir)}
+		}
+	}
+	if m.undo {
+		return m.takeBack(ctx)
+	}
 	source, err := m.source(ctx)
 	if err != nil {
 		return err
@@ -139,22 +166,52 @@ func (m *migrate) Run(ctx context.Context) error {
 
 // source opens the store that is moved, so that no gateway uses it if that can be.
 func (m *migrate) source(ctx context.Context) (*session, error) {
-	if m.cfg.Cluster.Engine == config.EngineEmbedded { // or an empty store would be made, and moved
-		if list, err := os.ReadDir(m.cfg.Cluster.Dir); err == nil && len(list) == 0 {
-			return nil, &exitError{exitNotFound, fmt.Errorf("there is no store in %s: the folder is empty", m.cfg.Cluster.Dir)}
-		}
-	}
 	if err := m.noMounts(ctx); err != nil {
 		return nil, err
 	}
 	gateways := m.cfg.Cluster.Gateways
 	m.cfg.Cluster.Gateways = config.OneGateway
-	s, err := m.open(ctx)
+	s, err := m.openMoved(ctx, m.place())
 	if errors.Is(err, cluster.ErrInUse) && gateways == config.ManyGateways {
 		m.cfg.Cluster.Gateways = gateways
 		s, err = m.open(ctx)
 	}
 	return s, err
+}
+
+// place names the new store, as the old one remembers it.
+func (m *migrate) place() string {
+	if m.to.Cluster.Engine == config.EngineEmbedded {
+		return located(m.to.Cluster.Dir)
+	}
+	return m.to.Cluster.Place()
+}
+
+// takeBack makes the store one again.
+func (m *migrate) takeBack(ctx context.Context) error {
+	if _, err := os.Stat(m.cfg.Cluster.Dir); errors.Is(err, fs.ErrNotExist) {
+		return &exitError{exitNotFound, fmt.Errorf("there is no data folder %s", m.cfg.Cluster.Dir)}
+	}
+	m.cfg.Cluster.Gateways = config.OneGateway // nobody looks on
+	c, err := server.OpenEngine(ctx, m.cfg, version, m.logger(slog.LevelWarn))
+	if err != nil {
+		return err
+	}
+	place, err := vfs.UndoMove(ctx, c)
+	if err = errors.Join(err, c.Close()); err != nil {
+		return err
+	}
+	if place == "" {
+		return usageError("the store (%s) was not moved, or not to the end: there is nothing to undo", m.cfg.Cluster.Place())
+	}
+	if m.json {
+		return m.printJSON(struct {
+			Place string `json:"given_up"`
+		}{place})
+	}
+	m.printf("this is a store again (%s), as it was when it was moved\n", m.cfg.Cluster.Place())
+	m.printf("do not serve the one it was moved to any more (%s): what was written there is not here\n", place)
+	return nil
 }
 
 // holderWait is longer than the process that keeps mounts takes to see that the last one
@@ -193,7 +250,7 @@ func (m *migrate) move(ctx context.Context, source *session) (done backup.Moved,
 			if err := source.alone(); err != nil {
 				return fmt.Errorf("another gateway may have used the store meanwhile, so that the new one is not finished; run ogw migrate again: %w", err)
 			}
-			return nil
+			return source.markMoved(ctx, m.place()) // before the new one is a store: both never are
 		}
 	}
 	line := newProgressLine(m.env.stderr)
@@ -257,6 +314,6 @@ func (m *migrate) summary(d *backup.Moved) error {
 		return nil
 	}
 	m.printf("it is moved (%s)\n", m.to.Cluster.Place())
-	m.printf("next: ogw check --data --config %s, then ogw serve --config %s; do not serve the old one any more\n", m.file, m.file)
+	m.printf("next: ogw check --data --config %s, then ogw serve --config %s; the old one is not opened any more (ogw migrate --undo)\n", m.file, m.file)
 	return nil
 }

@@ -21,12 +21,17 @@ type session struct {
 	// alone reports why others may have used the store beside this command, which has
 	// opened it itself.
 	alone func() error
-	close func() error
+	// markMoved makes the store one that was moved to a place.
+	markMoved func(ctx context.Context, place string) error
+	close     func() error
 }
 
 // open connects to the process that serves the data folder, and if there is
 // none opens the cluster.
-func (o *common) open(ctx context.Context) (*session, error) {
+func (o *common) open(ctx context.Context) (*session, error) { return o.openMoved(ctx, "") }
+
+// openMoved is open, for a store that may have been moved to a place.
+func (o *common) openMoved(ctx context.Context, place string) (*session, error) {
 	s, err := o.dial(ctx)
 	if !errors.Is(err, admin.ErrNotRunning) {
 		return s, err
@@ -35,11 +40,11 @@ func (o *common) open(ctx context.Context) (*session, error) {
 		return nil, &exitError{exitNotFound, fmt.Errorf(
 			"there is no data folder %s; name it with --dir, or make it with ogw serve", o.cfg.Cluster.Dir)}
 	}
-	l, err := server.OpenLocal(ctx, o.cfg, version, o.logger(slog.LevelWarn))
+	l, err := server.OpenLocal(ctx, o.cfg, server.LocalOptions{Version: version, Log: o.logger(slog.LevelWarn), MovedTo: place})
 	if err != nil {
 		return nil, err
 	}
-	return &session{Client: admin.Local(l.API()), alone: l.Alone, close: func() error { return l.Close(context.WithoutCancel(ctx)) }}, nil
+	return &session{Client: admin.Local(l.API()), alone: l.Alone, markMoved: l.MarkMoved, close: func() error { return l.Close(context.WithoutCancel(ctx)) }}, nil
 }
 
 // dial connects to a running process; admin.ErrNotRunning.

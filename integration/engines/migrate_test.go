@@ -191,6 +191,29 @@ func (m *migration) run(name string, away *testenv.Versitygw, was *picture) {
 	if out := m.to.OGW("check", "--data"); !strings.Contains(out, "clean") {
 		m.t.Errorf("%s: check: %s", name, out)
 	}
+	m.goesBack(name)
+}
+
+// goesBack: the store that was moved is none, for all its gateways, until that is undone; the
+// new one is a store as before.
+func (m *migration) goesBack(name string) {
+	m.t.Helper()
+	all := []*testenv.Server{m.from}
+	if m.beside != nil {
+		all = append(all, m.beside)
+	}
+	for _, s := range all {
+		if out, err := s.TryOGW("check"); err == nil || !strings.Contains(out, "the store was moved to ") {
+			m.t.Errorf("%s: the store before: %v\n%s", name, err, out)
+		}
+	}
+	m.from.OGW("migrate", "--undo")
+	if out := m.from.OGW("check"); !strings.Contains(out, "clean") {
+		m.t.Errorf("%s: the store before, again one: %s", name, out)
+	}
+	if out, err := m.from.TryOGW("migrate", "--to", m.to.Config); err == nil || !strings.Contains(out, "is here already") {
+		m.t.Errorf("%s: moved again: %v\n%s", name, err, out)
+	}
 }
 
 // interrupt ends a pass, which tells how, when some blobs are moved.

@@ -24,7 +24,7 @@ type MoveOptions struct {
 	// Keys seal the secrets in the new store; nil: they are in clear there.
 	Keys *seal.Keyring
 	// Last makes the new store one, after it has returned nil: nobody has changed the
-	// old one since the pass began. Nil leaves it unfinished.
+	// old one since the pass began, or will. Nil leaves it unfinished.
 	Last func() error
 	Rate int64 // bytes a second to the new store; 0: no limit
 	// Progress is called now and then. May be nil.

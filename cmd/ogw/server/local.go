@@ -21,36 +21,45 @@ type Local struct {
 	api     *admin.Server
 }
 
+// LocalOptions of OpenLocal.
+type LocalOptions struct {
+	Version string
+	Log     *slog.Logger
+	// MovedTo is the place of another store, "" if none: this one is opened even if it
+	// was moved there.
+	MovedTo string
+}
+
 // OpenLocal opens the store of a data folder; nothing listens, and nothing is done
 // in the background.
-func OpenLocal(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (*Local, error) {
+func OpenLocal(ctx context.Context, cfg *config.Config, o LocalOptions) (*Local, error) {
 	l := &Local{}
-	if err := l.open(ctx, cfg, version, log); err != nil {
+	if err := l.open(ctx, cfg, &o); err != nil {
 		return nil, errors.Join(err, l.Close(ctx))
 	}
 	return l, nil
 }
 
-func (l *Local) open(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) error {
+func (l *Local) open(ctx context.Context, cfg *config.Config, o *LocalOptions) error {
 	b := fit(cfg)
-	vc, err := vfsConfig(cfg, log)
+	vc, err := vfsConfig(cfg, o.Log)
 	if err != nil {
 		return err
 	}
-	if l.cluster, err = openCluster(ctx, cfg, opener{version: version, budgets: b, log: log}); err != nil {
+	if l.cluster, err = openCluster(ctx, cfg, opener{version: o.Version, budgets: b, log: o.Log}); err != nil {
 		return err
 	}
-	vc.NoBackground = true
+	vc.NoBackground, vc.MovedTo = true, o.MovedTo
 	if l.fs, err = vfs.Open(ctx, l.cluster, vc); err != nil {
 		return explain(err)
 	}
-	tellSealing(l.fs.SealState(), log)
-	if l.audit, err = openAudit(cfg, version, log); err != nil {
+	tellSealing(l.fs.SealState(), o.Log)
+	if l.audit, err = openAudit(cfg, o.Version, o.Log); err != nil {
 		return err
 	}
 	l.api = admin.New(admin.Config{
-		Exports: newExportBook(l.fs, log, notServed(cfg)),
-		FS:      l.fs, Logger: slog.New(slog.DiscardHandler), Version: version,
+		Exports: newExportBook(l.fs, o.Log, notServed(cfg)),
+		FS:      l.fs, Logger: slog.New(slog.DiscardHandler), Version: o.Version,
 		Dir: cfg.Cluster.Dir, Engine: cfg.Cluster.Place(), PID: os.Getpid(), Started: time.Now(),
 		Domains: cfg.Domains(), KeysChanged: credentialsOf(cfg, vc).keysChanged,
 		Done: l.audit.http("admin", "", apiCode),
@@ -82,6 +91,10 @@ func (l *Local) Alone() error {
 	}
 	return l.cluster.Live()
 }
+
+// MarkMoved makes it a store that was moved to a place: nobody opens it any more, but with
+// LocalOptions.MovedTo.
+func (l *Local) MarkMoved(ctx context.Context, place string) error { return l.fs.MarkMoved(ctx, place) }
 
 var errBeside = errors.New("it was opened beside other processes")
 

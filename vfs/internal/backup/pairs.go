@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+
 	"ogw/cluster"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/secrets"
@@ -63,6 +64,8 @@ func (b *Backup) Pairs(ctx context.Context, from []byte, fn func(key, value []by
 // portable returns what a backup keeps of a pair.
 func (b *Backup) portable(k, v []byte) (value []byte, keep bool) {
 	switch k[0] {
+	case record.TabSuper: // not that it was moved
+		return b.store.Super.Encode(), true
 	case record.TabUser, record.TabSecret:
 		v, n, err := secrets.Recode(k, v, b.store.Keys, b.cfg.Keys, b.cfg.Keys != nil)
 		b.mu.Lock()

@@ -3,6 +3,7 @@
 package format
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -19,25 +20,33 @@ import (
 type Options struct {
 	// Mode, UID and GID are those of the root of a store that is made.
 	Mode, UID, GID uint32
-	Keys           *seal.Keyring // seal what has to be sealed again
-	Log            *slog.Logger
-	Now            func() time.Time
+	// MovedTo is where the store may have been moved to (MarkMoved): "" if it may not.
+	MovedTo string
+	Keys    *seal.Keyring // seal what has to be sealed again
+	Log     *slog.Logger
+	Now     func() time.Time
 }
 
 // Open reads the superblock, or makes it together with the root. A store
 // of an older format is converted. It returns cluster.ErrFormat for a newer one.
 func Open(ctx context.Context, kv cluster.KV, o Options) (super record.Superblock, err error) {
-	if super, err = readSuper(ctx, kv, &o); err == nil {
+	super, moved, err := readSuper(ctx, kv, &o)
+	if err == nil && !moved {
 		err = convert(ctx, kv, &super, &o)
 	}
 	return super, err
 }
 
-func readSuper(ctx context.Context, kv cluster.KV, o *Options) (super record.Superblock, err error) {
+func readSuper(ctx context.Context, kv cluster.KV, o *Options) (super record.Superblock, moved bool, err error) {
 	err = fserr.Map(kv.Update(ctx, func(t cluster.Txn) error {
 		b, err := t.Get(record.SuperKey())
 		if err != nil {
 			return err
+		}
+		var m record.Moved
+		if m, moved, err = record.DecodeMoved(b); moved {
+			super = m.Super
+			return cmp.Or(err, o.admit(&m))
 		}
 		if b != nil {
 			super, err = record.DecodeSuper(b)
@@ -58,5 +67,5 @@ func readSuper(ctx context.Context, kv cluster.KV, o *Options) (super record.Sup
 		}
 		return record.PutDirTime(t, record.RootIno, now, now)
 	}))
-	return super, err
+	return super, moved, err
 }

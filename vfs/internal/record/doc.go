@@ -3,7 +3,8 @@
 // knows how the bytes lie.
 //
 //	keys.go            the table of all keys; FormatVersion
-//	superblock.go      'S', and restoring.go what stands there during a restore
+//	superblock.go      'S'; restoring.go and moved.go what stands there during a
+//	                   restore or a move to this store, and after one to another
 //	inode.go mode.go   'i'      dentry.go   'n'      dirtime.go  't'
 //	extent.go          'e'      content.go  's'      queue.go    'q'
 //	orphan.go          'o'      upload.go   'm'      part.go     'p'
