@@ -25,9 +25,17 @@
 // First reads that wait while others are under way share the next request (gather): keys that
 // several ask for are asked for once. So do commits: each is a Txn within one Txn, with its
 // own comparisons and slot. etcd decides all of them before it writes, so that commits of
-// which one writes what another one read or writes do not go together; those that scanned, are
-// large or urgent go alone, and wait for nobody. A request that is lost is lost for all in it,
-// and each finds its own outcome.
+// which one writes what another one read do not go together. What several set that none has
+// read, as the time of a directory in which many make names, the last one that holds sets. Those
+// that scanned, are large or urgent go alone, and wait for nobody. A request that is lost is lost
+// for all in it: each finds its own outcome, but not whether a later one set the same, so that it
+// remembers nothing of what it wrote.
+//
+// # A member that stands still
+//
+// keeps its connections, and the client goes on to send it one request in three. Reads, fences
+// and urgent commits that it does not answer are sent to another one after tryTimeout, other
+// commits are fenced after commitTimeout.
 //
 // # Many that write the same
 //
@@ -60,10 +68,6 @@
 //
 // Slots hang on a lease: they are gone a minute after their process. A commit
 // never makes its slot, so that one whose lease ended cannot commit.
-//
-// Commits that wait go in one request (joint). None reads what another one of them writes; what
-// several set that none has read, as the time of a directory in which many make names, the last
-// one that holds sets.
 //
 // # History
 //

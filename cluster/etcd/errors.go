@@ -12,8 +12,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// requestTimeout bounds one request, an election within it.
-const requestTimeout = 10 * time.Second
+const (
+	// requestTimeout bounds one request with all its tries, an election within them.
+	requestTimeout = 10 * time.Second
+	// tryTimeout bounds the first try where the next one does no harm: it goes to another
+	// member. The client itself gives a member that stands still up only after keepAlive.
+	tryTimeout = time.Second
+	// resendTime is how long a request is sent again that members refuse, or whose
+	// connection ended.
+	resendTime = 3 * time.Second
+)
 
 // refusals are errors that a member gives before a request has any effect.
 var refusals = []error{
@@ -57,15 +65,34 @@ func persist(ctx context.Context, request func(context.Context) error) error {
 	return callerOr(ctx, resend(limited, requestTimeout, request))
 }
 
-// resend sends a request, and again for a time until it is answered.
+// resend sends a request, and again until it is answered: for span, or where nobody says
+// anything until ctx ends.
 func resend(ctx context.Context, span time.Duration, request func(context.Context) error) error {
 	end := time.Now().Add(span)
 	for attempt := 0; ; attempt++ {
-		err := request(ctx)
-		if err == nil || isAnswer(err) || time.Now().After(end) || occ.Backoff(ctx, attempt) != nil {
+		silent, err := try(ctx, attempt, request)
+		if err == nil || isAnswer(err) || !silent && time.Now().After(end) || occ.Backoff(ctx, attempt) != nil {
 			return err
 		}
 	}
+}
+
+// try sends a request once more. It is silent if nobody answered.
+func try(ctx context.Context, attempt int, request func(context.Context) error) (silent bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience(attempt))
+	defer cancel()
+	err = request(ctx)
+	return ctx.Err() != nil, err
+}
+
+// patience returns how long a try waits for its answer: longer each time, since all may be
+// slow rather than one stand still.
+func patience(attempt int) time.Duration {
+	wait := tryTimeout
+	for range attempt {
+		wait = min(2*wait, commitTimeout)
+	}
+	return wait
 }
 
 // isAnswer reports whether a member gave err, and would give it again.

@@ -7,6 +7,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"ogw/cluster"
 	"ogw/cluster/internal/gather"
 )
 
@@ -226,7 +227,11 @@ func (j *joint) operations() []clientv3.Op {
 
 // send sends a request by itself.
 func (r *request) send(ctx context.Context, client *clientv3.Client) {
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	timeout := commitTimeout
+	if cluster.IsUrgent(ctx) { // beats: rather a fence, and the next one
+		timeout = tryTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r.answer, r.err = client.Txn(ctx).If(r.cmps...).Then(r.then...).Else(r.otherwise...).Commit()
 }

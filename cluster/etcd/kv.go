@@ -114,8 +114,11 @@ func (kv *KV) run(ctx context.Context, fn func(cluster.Txn) error, a *attempt) (
 	}
 	rev, err := kv.slots.commit(ctx, c)
 	switch {
-	case rev > 0:
+	case rev > 0 && c.answered:
 		kv.memory.Wrote(keys, values, c.superseded, rev, change.Done())
+	case rev > 0: // others in its request may have set the same, with the same revision
+		kv.memory.Forget(keys...)
+		change.Done()
 	case err != nil: // perhaps it happened
 		kv.memory.Forget(keys...)
 		change.Failed(occ.IsUnknown(err))

@@ -11,7 +11,7 @@ const (
 	// maxBytes of what a transaction writes leaves 256 KiB of etcd's 1.5 MiB
 	// to what it compares, and to lengths.
 	maxBytes = 5 << 18
-	// commitTimeout bounds the wait for the answer of a commit: an election
-	// and a slow disk.
+	// commitTimeout bounds the wait for the answer of a commit, but for urgent ones: an
+	// election and a slow disk.
 	commitTimeout = 5 * time.Second
 )

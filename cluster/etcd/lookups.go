@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -10,13 +9,9 @@ import (
 	"ogw/cluster/internal/gather"
 )
 
-const (
-	// maxReads is how many requests of first reads are under way at once, which those who
-	// come meanwhile share.
-	maxReads = 2
-	// resendTime is how long reads are sent again whose answer was lost.
-	resendTime = 3 * time.Second
-)
+// maxReads is how many requests of first reads are under way at once, which those who
+// come meanwhile share.
+const maxReads = 2
 
 // lookup is the first read of a transaction: keys, of which it wants the values of the first
 // ones and whether the others are as they were.
@@ -94,14 +89,14 @@ func (b *lookups) Send() {
 func ask(ctx context.Context, client *clientv3.Client, ops []clientv3.Op) (found []*pb.RangeResponse, rev int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if len(ops) == 1 { // the client itself sends it again
-		answer, err := client.Do(ctx, ops[0])
-		if err != nil {
-			return nil, 0, err
-		}
-		return []*pb.RangeResponse{(*pb.RangeResponse)(answer.Get())}, answer.Get().Header.Revision, nil
-	}
 	err = resend(ctx, resendTime, func(ctx context.Context) error {
+		if len(ops) == 1 { // members have less to do than for a Txn
+			answer, err := client.Do(ctx, ops[0])
+			if err == nil {
+				found, rev = []*pb.RangeResponse{(*pb.RangeResponse)(answer.Get())}, answer.Get().Header.Revision
+			}
+			return err
+		}
 		answer, err := client.Txn(ctx).Then(ops...).Commit()
 		if err == nil {
 			found, rev = ranges(answer.Responses), answer.Header.Revision

@@ -25,9 +25,10 @@ const (
 	// openTimeout is for a connection and one read. A member that starts
 	// needs an election, a second or two.
 	openTimeout = 10 * time.Second
-	// keepAlive is the silence of a member after which it is asked, and then
-	// given up: shorter than requestTimeout, so that a read goes to another.
-	keepAlive = 2 * time.Second
+	// keepAlive is the silence of a member after which it is asked, for
+	// keepAliveTimeout, and then given up. Less than this gRPC does not take.
+	keepAlive        = 10 * time.Second
+	keepAliveTimeout = 2 * time.Second
 )
 
 // Options of a client of one store.
@@ -88,7 +89,7 @@ func connect(ctx context.Context, o Options) (*clientv3.Client, error) {
 		Endpoints:            o.Endpoints,
 		DialTimeout:          openTimeout,
 		DialKeepAliveTime:    keepAlive,
-		DialKeepAliveTimeout: keepAlive,
+		DialKeepAliveTimeout: keepAliveTimeout,
 		TLS:                  o.TLS,
 		Username:             o.Username,
 		Password:             o.Password,

@@ -80,6 +80,8 @@ type commit struct {
 	looks  []occ.KeyVersion    // what was read, and is again if cmps do not hold
 	found  []*pb.RangeResponse // what that found, in the same order
 
+	// answered is set if the answer came; else it is not known what superseded would be.
+	answered   bool
 	superseded [][]byte // keys that a later commit of the same request set too
 }
 
@@ -142,7 +144,7 @@ func (p *slots) try(ctx context.Context, s *slot, c *commit) (done, lost bool, e
 	answer, err := r.answer, r.err
 	switch {
 	case err == nil && answer.Succeeded:
-		s.rev = answer.Header.Revision
+		s.rev, c.answered = answer.Header.Revision, true
 		for _, key := range r.superseded {
 			c.superseded = append(c.superseded, p.keys.strip([]byte(key)))
 		}
@@ -176,13 +178,13 @@ func (p *slots) resolve(ctx context.Context, s *slot, cause error) (done, lost b
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resolveTimeout)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
-		answer, err := p.fence(ctx, s)
+		answer, err := p.fence(ctx, s, patience(attempt))
 		switch {
 		case err == nil && answer.Succeeded:
 			s.rev = answer.Header.Revision
 			return p.notDone(cause)
 		case err == nil:
-			return p.outcome(s, answer, cause)
+			return p.outcome(s, found(answer), cause)
 		case errors.Is(err, rpctypes.ErrNoSpace) && errors.Is(cause, rpctypes.ErrNoSpace):
 			// The commit was answered, so it is not under way any more; a
 			// full store takes no fence, and needs none.
@@ -194,15 +196,14 @@ func (p *slots) resolve(ctx context.Context, s *slot, cause error) (done, lost b
 	}
 }
 
-func (p *slots) fence(ctx context.Context, s *slot) (*clientv3.TxnResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+func (p *slots) fence(ctx context.Context, s *slot, wait time.Duration) (*clientv3.TxnResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	return p.client.Txn(ctx).If(s.mine()).Then(s.put(byFence)).Else(s.get()).Commit()
 }
 
 // outcome returns the outcome that the slot records, once it was written since.
-func (p *slots) outcome(s *slot, answer *clientv3.TxnResponse, cause error) (done, lost bool, err error) {
-	kv := found(answer)
+func (p *slots) outcome(s *slot, kv *mvccpb.KeyValue, cause error) (done, lost bool, err error) {
 	if kv == nil {
 		return true, true, occ.Unknown(cause) // the lease ended meanwhile
 	}
@@ -225,8 +226,7 @@ func (p *slots) readOutcome(ctx context.Context, s *slot, cause error) (done, lo
 	case answer.Kvs[0].ModRevision == s.rev:
 		return true, false, mapError(cause)
 	}
-	s.rev = answer.Kvs[0].ModRevision
-	return true, false, nil
+	return p.outcome(s, answer.Kvs[0], cause) // of the commit, or of a fence that was let through after all
 }
 
 // notDone is the end of a commit that cannot happen any more. A full store

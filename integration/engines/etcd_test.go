@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -157,19 +158,76 @@ func TestEtcdKill(t *testing.T) {
 	}
 }
 
-// A member that stands still keeps its connections; its clients go elsewhere.
+const (
+	// silentFor is longer than a gateway may be without a beat (silentBeats).
+	silentFor   = 12 * time.Second
+	silentBeats = 8 * time.Second
+	beatEvery   = 2 * time.Second
+)
+
+// A member that stands still keeps its connections. Requests to it cost time, but no
+// client its beats, and no reader an answer.
 func TestEtcdSilent(t *testing.T) {
 	e := testenv.StartEtcd(t, 3)
 	prefix := newPrefix()
 	clients := []cluster.KV{openEtcd(t, prefix, e.Endpoints()...), openEtcd(t, prefix, e.Endpoints()...)}
+	ctx, stop := context.WithCancel(t.Context())
+	var others sync.WaitGroup
+	longest := make([]time.Duration, len(clients)) // since a beat that was acknowledged
+	for i, kv := range clients {
+		others.Go(func() { longest[i] = beats(ctx, kv, fmt.Append(nil, "beat", i)) })
+		for range 4 {
+			others.Go(func() {
+				for ctx.Err() == nil {
+					err := kv.Peek(t.Context(), func(r cluster.Reader) error {
+						_, err := r.Get([]byte("count0"))
+						return err
+					})
+					if err != nil {
+						t.Errorf("a read: %v", err)
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+			})
+		}
+	}
 	load(t, clients, 8, func() {
 		for i := range 3 {
 			e.Signal(i, syscall.SIGSTOP)
-			time.Sleep(6 * time.Second)
+			time.Sleep(silentFor)
 			e.Signal(i, syscall.SIGCONT)
 			time.Sleep(2 * time.Second)
 		}
 	})
+	stop()
+	others.Wait()
+	t.Logf("at the most %v without a beat", longest)
+	if slices.Max(longest) > silentBeats {
+		t.Errorf("%v without a beat", longest)
+	}
+}
+
+// beats makes beats as a gateway does, and returns the longest time after one that was
+// acknowledged was sent.
+func beats(ctx context.Context, kv cluster.KV, key []byte) (longest time.Duration) {
+	acked := time.Now()
+	for n := 0; ctx.Err() == nil; n++ {
+		sent := time.Now()
+		beat, cancel := context.WithTimeout(cluster.Urgent(context.Background()), 2*beatEvery)
+		err := kv.Update(beat, func(txn cluster.Txn) error {
+			if _, err := txn.Get(key); err != nil {
+				return err
+			}
+			return txn.Set(key, fmt.Append(nil, n))
+		})
+		cancel()
+		longest = max(longest, time.Since(acked))
+		if err == nil {
+			acked = sent
+		}
+		time.Sleep(time.Until(sent.Add(beatEvery)))
+	}
+	return longest
 }
 
 // Without a majority, calls end in bounded time, and go on when it is back.

@@ -1,9 +1,13 @@
 package engines
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -133,6 +137,65 @@ func TestEtcdLostFirstAnswers(t *testing.T) {
 			t.Errorf("client %d: %v", i, err)
 		}
 	}
+	if p.lost.Load() == 0 {
+		t.Error("no answer was lost")
+	}
+}
+
+func TestEtcdLostShared(t *testing.T) {
+	e := testenv.StartEtcd(t, 1)
+	prefix := newPrefix()
+	testLostShared(t, e.Endpoints()[0], func(addr string) cluster.KV { return openEtcd(t, prefix, addr) })
+}
+
+func TestPostgresLostShared(t *testing.T) {
+	p := testenv.StartPostgres(t)
+	store := newPrefix()
+	testLostShared(t, p.Addr(), func(addr string) cluster.KV { return openPostgres(t, p.URL(addr), store) })
+}
+
+// testLostShared: commits that set the same pair, which none has read, go together. Also where
+// the answer to all is lost, a client remembers of it what the store has, or nothing.
+func testLostShared(t *testing.T, server string, open func(addr string) cluster.KV) {
+	const rounds, commits = 30, 16
+	p := newLossyProxy(t, server)
+	p.rate = 0.1
+	kv, shared := open(p.addr()), []byte("times")
+	for round := range rounds {
+		p.losing.Store(true)
+		var wg sync.WaitGroup
+		for i := range commits {
+			wg.Go(func() {
+				if err := kv.Update(t.Context(), func(txn cluster.Txn) error {
+					return errors.Join(txn.Set(shared, fmt.Appendf(nil, "%d/%d", round, i)), txn.Set(fmt.Append(nil, "own", i), nil))
+				}); err != nil && !errors.Is(err, cluster.ErrUnavailable) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		p.losing.Store(false)
+		seen := func(f func(context.Context, func(cluster.Reader) error) error) (value string) {
+			if err := f(t.Context(), func(r cluster.Reader) error {
+				b, err := r.Get(shared)
+				value = string(b)
+				return err
+			}); err != nil {
+				t.Error(err)
+			}
+			return value
+		}
+		there := seen(open(server).View)
+		if got := seen(kv.Peek); got != there {
+			t.Errorf("round %d: a Peek has %q, the store %q", round, got, there)
+		}
+		if got := seen(func(ctx context.Context, fn func(cluster.Reader) error) error {
+			return kv.Update(ctx, func(txn cluster.Txn) error { return errors.Join(fn(txn), txn.Set([]byte("mark"), nil)) })
+		}); got != there {
+			t.Errorf("round %d: an Update read %q, the store has %q", round, got, there)
+		}
+	}
+	t.Logf("%d connections were cut with an answer", p.lost.Load())
 	if p.lost.Load() == 0 {
 		t.Error("no answer was lost")
 	}
