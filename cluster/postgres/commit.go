@@ -2,7 +2,7 @@ package postgres
 
 import "ogw/cluster/internal/occ"
 
-// commit is the argument of ogw_commit_v4.
+// commit is the argument of ogw_commit_v4, and with others that of ogw_commits_v2.
 type commit struct {
 	readKeys     [][]byte // locked and compared
 	metKeys      [][]byte // compared; the lock of their range holds them

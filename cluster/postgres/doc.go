@@ -54,8 +54,8 @@
 // many change is locked in turns. If it reads or writes something else this time,
 // it does not wait for the locks of that: their order is broken, and who has them may
 // wait for its own. It begins again, and queues for those too. The server ends the
-// connection of who holds locks and says nothing for a second: a process that stands
-// still stops nobody.
+// connection of who holds locks and says nothing for a second, in the transaction and around
+// it: a process that stands still, if while it queues, stops nobody.
 //
 // # Unknown outcomes
 //
@@ -63,8 +63,10 @@
 // next. When the answer is lost, the client moves the slot itself, to a fence.
 // That waits for a commit that still runs on the server, and then either
 // succeeds, and a commit that arrives later finds the wrong number and does
-// nothing, or finds the number of the commit, which then happened. One of several
-// in a call that did nothing leaves its slot as a fence does.
+// nothing, or finds the number of the commit, which then happened. It writes also then, so
+// that behind a commit that a synchronous standby does not have it waits for that too: such a
+// commit is not acknowledged. One of several in a call that did nothing leaves its slot as a
+// fence does.
 //
 // # Limits
 //

@@ -59,7 +59,7 @@ func (kv *KV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 			}
 			s := newSource(ctx, kv, recall)
 			defer s.close()
-			if n >= freeAttempts && last != nil {
+			if n >= unlockedAttempts && last != nil {
 				if err := s.hold(locksOf(kv.store, last)); err != nil {
 					return true, err
 				}
@@ -109,10 +109,10 @@ func (kv *KV) attempt(ctx context.Context, s *source, fn func(cluster.Txn) error
 	return c, done, err
 }
 
-// freeAttempts of a transaction lock nothing before they commit: one from memory, with
+// unlockedAttempts of a transaction lock nothing before they commit: one from memory, with
 // round trips that others share, two that read. Later ones queue for what the attempt before them read and wrote: a
 // pair that many change would else be won by whoever is nearest to the server.
-const freeAttempts = 3
+const unlockedAttempts = 3
 
 // run runs fn on a snapshot and returns what is to be committed.
 func (kv *KV) run(ctx context.Context, s *source, fn func(cluster.Txn) error) (*commit, error) {

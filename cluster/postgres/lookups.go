@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxReads is how many queries of Peeks are under way at once, which those who come
-	// meanwhile share.
+	// maxReads is how many queries of Peeks, and of first attempts of Updates, are under way
+	// at once, which those who come meanwhile share.
 	maxReads = 2
 	// maxReadKeys bounds what several ask for in one.
 	maxReadKeys = 1024

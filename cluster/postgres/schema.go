@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -202,11 +204,14 @@ END
 $ogw$;
 `
 
-// holdFunction takes locks that outlive the transaction.
+// holdFunction takes locks that outlive the transaction, or none and returns false if one
+// was not free for long. From then on the server ends a connection that says nothing for
+// silence, be it that the client stopped while it waited.
 const holdFunction = `
-CREATE OR REPLACE FUNCTION ogw_hold_v1(lock_ids bigint[], lock_shared boolean[])
-RETURNS void LANGUAGE plpgsql VOLATILE AS $ogw$
+CREATE OR REPLACE FUNCTION ogw_hold_v2(lock_ids bigint[], lock_shared boolean[], silence text)
+RETURNS boolean LANGUAGE plpgsql VOLATILE AS $ogw$
 BEGIN
+	PERFORM set_config('idle_session_timeout', silence, false);
 	FOR i IN 1 .. cardinality(lock_ids) LOOP
 		IF lock_shared[i] THEN
 			PERFORM pg_advisory_lock_shared(lock_ids[i]);
@@ -214,6 +219,10 @@ BEGIN
 			PERFORM pg_advisory_lock(lock_ids[i]);
 		END IF;
 	END LOOP;
+	RETURN true;
+EXCEPTION WHEN lock_not_available OR deadlock_detected OR out_of_memory THEN
+	PERFORM pg_advisory_unlock_all();
+	RETURN false;
 END
 $ogw$;
 `
@@ -224,14 +233,29 @@ $ogw$;
 var parts = []struct{ there, make string }{
 	{"SELECT to_regclass('ogw_pairs') IS NOT NULL AND to_regclass('ogw_slots') IS NOT NULL", schema},
 	{"SELECT to_regproc('ogw_undo_v1') IS NOT NULL", undoFunction},
-	{"SELECT to_regproc('ogw_hold_v1') IS NOT NULL", holdFunction},
+	{"SELECT to_regproc('ogw_hold_v2') IS NOT NULL", holdFunction},
 	{"SELECT to_regproc('ogw_commit_v4') IS NOT NULL", commitFunction},
 	{"SELECT to_regproc('ogw_commits_v2') IS NOT NULL", commitsFunction},
+}
+
+// oldestServer ends sessions that are idle (holdFunction).
+const oldestServer = 14
+
+// checkServer returns an error for a server of a version that is too old.
+func checkServer(version string) error {
+	major, _, _ := strings.Cut(version, ".")
+	if n, err := strconv.Atoi(major); err == nil && n < oldestServer {
+		return fmt.Errorf("the server has version %s, it needs %d at least", version, oldestServer)
+	}
+	return nil
 }
 
 // makeTables makes what is missing, one client at a time.
 func makeTables(ctx context.Context, pool *pgxpool.Pool) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if err := checkServer(tx.Conn().PgConn().ParameterStatus("server_version")); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(schemaLock)); err != nil {
 			return err
 		}

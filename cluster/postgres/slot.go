@@ -22,9 +22,12 @@ const (
 	// slotIDBytes of chance make a slot's name.
 	slotIDBytes = 16
 
-	insertSlot  = "INSERT INTO ogw_slots (store, id, number, kind, used) VALUES ($1, $2, 0, 'f', now())"
-	fenceSlot   = "UPDATE ogw_slots SET number = number + 1, kind = 'f', used = now() WHERE store = $1 AND id = $2 AND number = $3"
-	readSlot    = "SELECT number, kind::text FROM ogw_slots WHERE store = $1 AND id = $2"
+	insertSlot = "INSERT INTO ogw_slots (store, id, number, kind, used) VALUES ($1, $2, 0, 'f', now())"
+	// fenceSlot writes in any case: what it finds of a commit that waits for a standby
+	// counts once the standby has both.
+	fenceSlot = `UPDATE ogw_slots SET used = now(),
+		kind = CASE number WHEN $3 THEN 'f' ELSE kind END, number = CASE number WHEN $3 THEN number + 1 ELSE number END
+		WHERE store = $1 AND id = $2 RETURNING number, kind::text`
 	deleteSlots = "DELETE FROM ogw_slots WHERE store = $1 AND id = ANY($2)"
 )
 
@@ -190,10 +193,7 @@ func (p *slots) resolve(ctx context.Context, s *slot, cause error) (done bool, e
 func (p *slots) fence(ctx context.Context, s *slot) (number int64, kind string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
-	if _, err := p.pools.of(ctx).Exec(ctx, fenceSlot, p.store, s.id, s.number); err != nil {
-		return 0, "", err
-	}
-	err = p.pools.of(ctx).QueryRow(ctx, readSlot, p.store, s.id).Scan(&number, &kind)
+	err = p.pools.of(ctx).QueryRow(ctx, fenceSlot, p.store, s.id, s.number).Scan(&number, &kind)
 	return number, kind, err
 }
 
@@ -210,14 +210,16 @@ func (p *slots) take(ctx context.Context, from *source) (*slot, error) {
 	p.mu.Unlock()
 	s := &slot{id: make([]byte, slotIDBytes)}
 	_, _ = rand.Read(s.id) // never fails
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	if err := from.connect(ctx); err != nil {
 		return nil, err
 	}
 	if err := from.endSnapshot(ctx); err != nil {
-		return nil, callerOr(ctx, err)
+		return nil, callerOr(from.ctx, err)
 	}
 	if _, err := from.conn.Exec(ctx, insertSlot, p.store, s.id); err != nil {
-		return nil, callerOr(ctx, err)
+		return nil, callerOr(from.ctx, err)
 	}
 	return s, nil
 }

@@ -11,13 +11,16 @@ import (
 )
 
 const (
-	begin     = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-	rollback  = "ROLLBACK"
-	holdLocks = "SELECT ogw_hold_v1($1, $2)"
-	// holdTime is what the server waits for a client that holds locks and says
-	// nothing: one that stands still must not stop the others.
-	holdTime     = "SET LOCAL idle_in_transaction_session_timeout = '1s'"
+	begin    = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	rollback = "ROLLBACK"
+	// holdSilence is what the server waits for a client that holds locks and says nothing:
+	// one that stands still must not stop the others. holdLocks and holdSnapshot say so for
+	// outside a transaction, and within.
+	holdSilence  = "1s"
+	holdLocks    = "SELECT ogw_hold_v2($1, $2, '" + holdSilence + "')"
+	holdSnapshot = "SET LOCAL idle_in_transaction_session_timeout = '" + holdSilence + "'"
 	releaseLocks = "SELECT pg_advisory_unlock_all()"
+	releaseTime  = "RESET idle_session_timeout"
 
 	selectMany     = "SELECT key, value, version FROM ogw_pairs WHERE store = $1 AND key = ANY($2)"
 	selectVersions = "SELECT key, version FROM ogw_pairs WHERE store = $1 AND key = ANY($2)"
@@ -49,6 +52,8 @@ func (s *source) connect(ctx context.Context) error {
 	if s.conn != nil {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	conn, err := s.kv.pools.of(ctx).Acquire(ctx)
 	if err != nil {
 		return callerOr(s.ctx, err)
@@ -69,18 +74,25 @@ func (s *source) hold(numbers []int64, shared []bool) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	s.held = true
-	if _, err := s.conn.Exec(ctx, holdLocks, numbers, shared); err != nil {
-		if isBusy(err) {
-			return nil // without them it is a matter of luck, as before
-		}
+	err := s.conn.QueryRow(ctx, holdLocks, numbers, shared).Scan(&s.held)
+	switch {
+	case err != nil && ctx.Err() != nil && s.ctx.Err() == nil:
+		s.release() // it waited for one after another
+		return nil
+	case err != nil:
 		return callerOr(s.ctx, err)
+	case !s.held:
+		return nil // without them it is a matter of luck, as before
 	}
 	s.began = true
 	batch := &pgx.Batch{}
 	batch.Queue(begin)
-	batch.Queue(holdTime)
-	return callerOr(s.ctx, s.conn.SendBatch(ctx, batch).Close())
+	batch.Queue(holdSnapshot)
+	err = s.conn.SendBatch(ctx, batch).Close()
+	if s.lost = err != nil && s.conn.Conn().IsClosed(); s.lost {
+		return nil
+	}
+	return callerOr(s.ctx, err)
 }
 
 // endSnapshot lets the connection be used for something else.
@@ -112,7 +124,10 @@ func (s *source) release() {
 	defer cancel()
 	err := s.endSnapshot(ctx)
 	if s.held && err == nil {
-		_, err = s.conn.Exec(ctx, releaseLocks)
+		batch := &pgx.Batch{}
+		batch.Queue(releaseLocks)
+		batch.Queue(releaseTime)
+		err = s.conn.SendBatch(ctx, batch).Close()
 	}
 	if err != nil {
 		_ = s.conn.Conn().Close(ctx) // the pool makes another

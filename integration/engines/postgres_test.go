@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/jackc/pgx/v5"
 
 	"ogw/cluster"
@@ -144,7 +145,7 @@ func TestPostgresHoldAndWait(t *testing.T) {
 				return txn.Set(hot, nil)
 			case runs == 4:
 				go func() { other <- set(b, late, hot) }()
-				awaitLockWaiter(t, url)
+				awaitServer(t, url, "SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
 			}
 			return setAll(txn, [][]byte{late, hot})
 		}); err != nil {
@@ -162,6 +163,80 @@ func TestPostgresHoldAndWait(t *testing.T) {
 	}
 }
 
+// A client that stands still while it queues for locks has them when they are free, and
+// keeps nobody else from them.
+func TestPostgresHoldsAndStops(t *testing.T) {
+	p := testenv.StartPostgres(t)
+	way := newRelay(t, p.Addr())
+	store, url := newPrefix(), p.URL(p.Addr())
+	a, b := openPostgres(t, p.URL(way.addr()), store), openPostgres(t, url, store)
+	hot := []byte("hot")
+	lock := int64(xxhash.Sum64String("ogw\x00" + store + "\x00k" + string(hot)))
+	set := func(txn cluster.Txn) error { return txn.Set(hot, nil) }
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	runs, others := 0, make(chan error, 1)
+	update := func() error {
+		return a.Update(t.Context(), func(txn cluster.Txn) error {
+			if _, err := txn.Get(hot); err != nil {
+				return err
+			}
+			if runs++; runs <= 3 { // so many take no locks
+				if err := b.Update(t.Context(), set); err != nil {
+					return err
+				}
+			}
+			if runs == 3 {
+				if _, err := c.Exec(t.Context(), "SELECT pg_advisory_lock($1)", lock); err != nil {
+					return err
+				}
+			}
+			return txn.Set(hot, nil)
+		})
+	}
+	go func() { others <- update() }()
+	awaitServer(t, url, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%ogw_hold%'")
+	way.cut(true, true)
+	if _, err := c.Exec(t.Context(), "SELECT pg_advisory_unlock_all()"); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	if err := b.Update(t.Context(), set); err != nil || time.Since(begin) > besideLimit {
+		t.Errorf("beside a client that stands still: %v after %v", err, time.Since(begin))
+	}
+	way.cut(false, false)
+	if err := <-others; err != nil {
+		t.Errorf("the client that stood still: %v", err)
+	}
+}
+
+// A commit that its synchronous standby does not have is not acknowledged.
+func TestPostgresStandbyAway(t *testing.T) {
+	t.Parallel()
+	p := testenv.StartPostgres(t)
+	kv := openPostgres(t, p.URL(p.Addr()), newPrefix())
+	set := func(txn cluster.Txn) error { return txn.Set([]byte("a"), nil) }
+	if err := kv.Update(t.Context(), set); err != nil {
+		t.Fatal(err)
+	}
+	sql(t, p, "ALTER SYSTEM SET synchronous_standby_names = 'away'")
+	sql(t, p, "SELECT pg_reload_conf()")
+	begin := time.Now()
+	err := kv.Update(t.Context(), set)
+	if !errors.Is(err, cluster.ErrUnavailable) {
+		t.Errorf("without the standby: %v after %v", err, time.Since(begin))
+	}
+	t.Logf("it ends after %v: %v", time.Since(begin), err)
+	sql(t, p, "ALTER SYSTEM RESET synchronous_standby_names")
+	sql(t, p, "SELECT pg_reload_conf()")
+	if err := kv.Update(t.Context(), set); err != nil {
+		t.Errorf("after nobody asks for it any more: %v", err)
+	}
+}
+
 func setAll(txn cluster.Txn, keys [][]byte) error {
 	for _, key := range keys {
 		if err := txn.Set(key, nil); err != nil {
@@ -171,16 +246,16 @@ func setAll(txn cluster.Txn, keys [][]byte) error {
 	return nil
 }
 
-// awaitLockWaiter returns when a connection waits for a lock of another one.
-func awaitLockWaiter(t *testing.T, url string) {
+// awaitServer returns when a query returns true.
+func awaitServer(t *testing.T, url, query string) {
 	c, err := pgx.Connect(context.Background(), url)
 	if err != nil {
 		t.Error(err)
 		return
 	}
 	defer c.Close(context.Background())
-	for waits := false; !waits && err == nil; {
-		err = c.QueryRow(t.Context(), "SELECT count(*) > 0 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted").Scan(&waits)
+	for is := false; !is && err == nil; {
+		err = c.QueryRow(t.Context(), query).Scan(&is)
 	}
 	if err != nil {
 		t.Error(err)
