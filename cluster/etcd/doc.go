@@ -31,11 +31,11 @@
 // for all in it: each finds its own outcome, but not whether a later one set the same, so that it
 // remembers nothing of what it wrote.
 //
-// # A member that stands still
+// # Members
 //
-// keeps its connections, and the client goes on to send it one request in three. Reads, fences
-// and urgent commits that it does not answer are sent to another one after tryTimeout, other
-// commits are fenced after commitTimeout.
+// All requests of a client go to one member, any at first, and to the next one from a request
+// on that it did not answer: one that stands still keeps its connections. Reads, fences and
+// urgent commits are sent again after tryTimeout, other commits are fenced after commitTimeout.
 //
 // # Many that write the same
 //
@@ -83,7 +83,7 @@
 // together are bounded by etcd's quota, 2 GiB unless its operator raised it
 // (8 GiB at the most): a full one is ErrNoSpace.
 //
-// All requests of a client share one connection, as streams that do not wait for each
+// Requests of a client share one connection, as streams that do not wait for each
 // other, unless the members, or a proxy, bound these (--max-concurrent-streams). Commits
 // beyond maxSlots wait for their turn, but for urgent ones (cluster.Urgent). maxReads and
 // maxCommits requests of many are under way at a time.
@@ -93,6 +93,6 @@
 // Erase compacts and defragments each member. What a member wrote into its log
 // stays there until the member has taken its next snapshots.
 //
-// Lock order: slots.mu and compactor.mu are not held together, nor during a call
-// to etcd.
+// Lock order: slots.mu, compactor.mu and members.mu are not held together, nor during a
+// call to etcd.
 package etcd

@@ -85,11 +85,11 @@ func try(ctx context.Context, attempt int, request func(context.Context) error) 
 	return ctx.Err() != nil, err
 }
 
-// patience returns how long a try waits for its answer: longer each time, since all may be
-// slow rather than one stand still.
+// patience returns how long a try waits for its answer: longer after two that had none, since
+// all may be slow rather than one stand still.
 func patience(attempt int) time.Duration {
 	wait := tryTimeout
-	for range attempt {
+	for range attempt / 2 {
 		wait = min(2*wait, commitTimeout)
 	}
 	return wait

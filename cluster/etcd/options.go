@@ -13,6 +13,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 )
 
 const (
@@ -83,22 +84,29 @@ func Open(ctx context.Context, o Options) (*KV, error) {
 
 // connect returns a client whose first linearizable read was answered.
 func connect(ctx context.Context, o Options) (*clientv3.Client, error) {
+	members := newMembers(o.Endpoints)
 	client, err := clientv3.New(clientv3.Config{
 		// The client outlives ctx, which bounds what is asked here.
 		Context:              context.WithoutCancel(ctx),
-		Endpoints:            o.Endpoints,
+		Endpoints:            members.first(),
 		DialTimeout:          openTimeout,
 		DialKeepAliveTime:    keepAlive,
 		DialKeepAliveTimeout: keepAliveTimeout,
 		TLS:                  o.TLS,
 		Username:             o.Username,
 		Password:             o.Password,
+		DialOptions:          []grpc.DialOption{grpc.WithChainUnaryInterceptor(members.intercept)},
 		Logger:               zap.NewNop(), // what matters is returned
 	})
 	if err != nil {
 		return nil, mapError(err)
 	}
-	if _, err := client.Get(ctx, o.Prefix, clientv3.WithCountOnly()); err != nil {
+	members.use(client)
+	err = resend(ctx, openTimeout, func(ctx context.Context) error {
+		_, err := client.Get(ctx, o.Prefix, clientv3.WithCountOnly())
+		return err
+	})
+	if err != nil {
 		_ = client.Close()
 		return nil, mapError(err)
 	}
