@@ -316,14 +316,14 @@ func makeFolders(o *Options) error {
 	for i := range record.BlobFanOut {
 		dirs = append(dirs, record.BlobFolder(o.Dir, i))
 	}
-	if _, err := o.disk.List(dirs[len(dirs)-1]); err == nil {
-		return nil // made last, so the others are there
-	}
-	for _, dir := range dirs {
-		if err := o.disk.Mkdir(dir); err != nil {
-			return ioerr.Map(err)
+	if _, err := o.disk.List(dirs[len(dirs)-1]); err != nil { // made last: else the others are there
+		for _, dir := range dirs {
+			if err := o.disk.Mkdir(dir); err != nil {
+				return ioerr.Map(err)
+			}
 		}
 	}
+	// Also of who made them, and was killed before it came to this.
 	for _, dir := range []string{filepath.Join(o.Dir, record.BlobDir), o.Dir} {
 		if err := o.disk.SyncDir(dir); err != nil {
 			return ioerr.Map(err)

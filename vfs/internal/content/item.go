@@ -38,6 +38,7 @@ func (ch *Change) StoreItem(t cluster.Txn, n *record.Inode, it *Item, off int64,
 	}
 	e := record.Extent{Off: it.Off, Len: it.Len, Kind: record.ExtentBlob, Seq: it.Blob.Seq, BlobOff: it.BlobOff, BlobSize: it.Blob.Size, BlobCRC: it.Blob.CRC}
 	e = e.Slice(off, done)
+	ch.touch(n.Content)
 	if off > it.Off { // a transaction before stored the beginning
 		list, _, err := extents.Load(t, n.Content, off-1, off, 1)
 		if err != nil {
@@ -50,7 +51,6 @@ func (ch *Change) StoreItem(t cluster.Txn, n *record.Inode, it *Item, off int64,
 		}
 	}
 	n.Used += e.Len
-	ch.touch(n.Content)
 	return done, cut, t.Set(record.ExtentKey(n.Content, e.Off), e.Encode())
 }
 
