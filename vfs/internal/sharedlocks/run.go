@@ -71,7 +71,7 @@ func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err
 	// What was settled meanwhile may have come after this one read.
 	open := f.doubt || f.settled != settled
 	f.late = slices.DeleteFunc(f.late, func(u *late) bool {
-		return u.applied && (!open || !u.whole() || c.owner != nil && *c.owner == u.owner && u.ticket == 0)
+		return u.applied && (!open || !u.whole() && !f.unsure[u.owner] || c.owner != nil && *c.owner == u.owner && u.ticket == 0)
 	})
 	t.machines.count(s.lockers, s.Lockers())
 	f.stale = s.more || f.settled != settled || f.stale && f.doubt
