@@ -234,12 +234,9 @@ func (o *openFiles) closeFile(f *openFile) {
 	if f.file == nil {
 		return
 	}
-	unstable := f.unstable.Load()
 	if err := f.file.Close(context.Background()); err != nil {
 		o.log.Error("nfs: file not flushed at close", "inode", uint64(f.ino), "err", err)
-		if unstable {
-			o.lost()
-		}
+		o.lost()
 	}
 }
 
@@ -258,12 +255,10 @@ func (o *openFiles) closeEnded(f *openFile) {
 // sync makes everything written to f durable. After a failure, data may be
 // gone that other clients wrote: the verifier makes them send it again.
 func (o *openFiles) sync(ctx context.Context, f *openFile) error {
-	was := f.unstable.Swap(false)
+	f.unstable.Store(false)
 	err := f.file.Sync(ctx)
-	if err != nil {
-		if was {
-			o.lost()
-		}
+	if err != nil { // whatever unstable was: a WRITE may be between setting it and its bytes
+		o.lost()
 		o.discard(f)
 	}
 	return err
