@@ -316,10 +316,17 @@ func (f *File) extend(ctx context.Context, p []byte, off int64, killPriv bool) (
 // File that was open then. ErrStale if the content was replaced meanwhile.
 func (f *File) Sync(ctx context.Context) error {
 	ctx = cluster.Strict(ctx)
+	unsaved := f.isUnsaved()
 	if err := f.save(ctx); err != nil {
 		return err
 	}
-	return f.fs.syncRelaxed(ctx)
+	err := f.fs.syncRelaxed(ctx)
+	if err != nil && unsaved { // the next one, or Close, has to
+		f.of.mu.Lock()
+		f.unsaved = true
+		f.of.mu.Unlock()
+	}
+	return err
 }
 
 // save flushes and returns what was lost before.
@@ -375,8 +382,7 @@ func (f *File) release(ctx context.Context) {
 	}
 	of.mu.Lock()
 	of.dropPieces(ErrIO)
-	of.snap.release()
-	of.snap = nil
+	of.letGo()
 	of.mu.Unlock()
 	if !orphan {
 		return

@@ -37,6 +37,10 @@ type openFile struct {
 	// made it: others spare the inode since (FS.mayUse).
 	admitted atomic.Bool
 
+	// left is set when its last File is gone: what it holds is dropped then, and a flush
+	// that runs still stores nothing over what comes after.
+	left atomic.Bool
+
 	// readIn is the turn in which a read was noted, or was none to note; 0 after
 	// each change.
 	readIn atomic.Uint64
@@ -101,6 +105,9 @@ func (fs *FS) opened(ino Ino) *openFile {
 func (fs *FS) eachOpen(fn func(*openFile)) {
 	fs.session.Open.Each(func(f session.File) { fn(f.(*openFile)) })
 }
+
+// Leave implements session.File.
+func (of *openFile) Leave() { of.left.Store(true) }
 
 // Written implements session.File.
 func (of *openFile) Written() bool { return of.written.Load() }
@@ -415,7 +422,19 @@ func (of *openFile) dropOldSnapshot() {
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	if of.snap != nil && !of.current() {
-		of.snap.release()
-		of.snap = nil
+		of.letGo()
 	}
+}
+
+// dropSnapshot lets go of a snapshot, which the next use reads again.
+func (of *openFile) dropSnapshot() {
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	of.letGo()
+}
+
+// letGo is called with mu held.
+func (of *openFile) letGo() {
+	of.snap.release()
+	of.snap = nil
 }

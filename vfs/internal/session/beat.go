@@ -37,8 +37,11 @@ func (l *Lease) run(ctx context.Context) {
 		if err := l.watchPeers(ctx); err != nil && ctx.Err() == nil {
 			l.log.Warn("the other gateways cannot be watched, it is tried again", "err", err)
 		}
+		if let := l.reads.lets(); let != nil {
+			l.beat.Go(let) // it may take longer than a beat may wait
+		}
 		if epoch, open := l.reads.wants(); epoch != 0 {
-			l.beat.Go(func() { // it may take longer than a beat may wait
+			l.beat.Go(func() { // as well
 				defer l.reads.looked()
 				if err := l.findOrphans(ctx, epoch, open); err != nil && ctx.Err() == nil {
 					l.log.Warn("what is in use without links is not known, it is tried again", "err", err)

@@ -254,6 +254,7 @@ func TestSettleHoldsTooMuch(t *testing.T) {
 type opened struct{}
 
 func (opened) Written() bool { return false }
+func (opened) Leave()        {}
 
 // What a gateway has open or holds is named for as long as it does, since before the
 // epoch or not.

@@ -11,7 +11,8 @@ import (
 // maxHeld bounds the contents that a gateway names to the others, those in which it
 // has read since before the last epoch, and the inodes, those that it has open or
 // holds, or if these are more, as with a mount whose kernel remembers what it was shown,
-// those of them that have no links. While there are more of one kind, nothing is removed.
+// those of them that have no links. While there are more of one kind, nothing is removed;
+// of too many contents, those of files that nobody reads just now are let go (OnCrowded).
 const maxHeld = 8192
 
 // Pins are the contents that this process uses.
@@ -77,6 +78,9 @@ type publisher struct {
 	looking   bool    // findOrphans runs
 	orphans   orphans // those of one epoch
 	quiet     bool    // no view of before mark runs, and pins are marked since then
+	letGo     func()  // nil: nothing can be let go
+	crowded   bool    // there were more contents than maxHeld, and letGo was not called since
+	letting   bool    // it runs
 }
 
 // orphans are inodes in use that were without links when an epoch had begun.
@@ -178,6 +182,7 @@ func (p *publisher) nextReads() record.Reads {
 		}
 		var ok bool
 		if held, ok = p.pins.Older(maxHeld); !ok {
+			p.crowded = true
 			return say
 		}
 		if used, ok = p.inUse(); !ok {
@@ -227,6 +232,30 @@ func (p *publisher) found(o orphans) (few bool) {
 	few = p.orphans.epoch == 0 || p.orphans.ok
 	p.orphans = o
 	return few
+}
+
+// onCrowded has letGo called when there are too many contents.
+func (p *publisher) onCrowded(letGo func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.letGo = letGo
+}
+
+// lets returns what is to be called since there are too many contents, or nil. It asks no more
+// before that has returned.
+func (p *publisher) lets() func() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.crowded || p.letting || p.letGo == nil {
+		return nil
+	}
+	p.crowded, p.letting = false, true
+	return func() {
+		p.letGo()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.letting = false
+	}
 }
 
 // doubt has settled called when no transaction can commit any more that began before.

@@ -82,6 +82,14 @@ func (s *Session) Pin(pins Pins) {
 	}
 }
 
+// OnCrowded has letGo called, now and then, while there are more contents than this process can
+// name to others: files that are open, and not being read, need not pin theirs.
+func (s *Session) OnCrowded(letGo func()) {
+	if s.lease != nil {
+		s.lease.reads.onCrowded(letGo)
+	}
+}
+
 // Restored has others told what this process uses, where Gateway.Restores kept them from
 // that. It comes when all is in Open that a process before had in use.
 func (s *Session) Restored() {

@@ -41,6 +41,7 @@ func TestQuiesceWaitsForOlderViewsAlone(t *testing.T) {
 type file struct{ written bool }
 
 func (f *file) Written() bool { return f.written }
+func (f *file) Leave()        {}
 
 type inodes struct{ unused []record.Ino }
 

@@ -22,6 +22,9 @@ type Inodes interface {
 type File interface {
 	// Written reports whether anything was ever written to it.
 	Written() bool
+	// Leave comes when the last user goes, before anybody can have another File of the
+	// inode. The lock of the table is held.
+	Leave()
 }
 
 // Table knows the inodes that this process has open, one File each,
@@ -156,6 +159,7 @@ func (t *Table) Release(ino record.Ino) (last, orphan bool) {
 		s.files[ino] = u
 		return false, false
 	}
+	u.file.Leave()
 	if u.file.Written() {
 		t.left[ino%leftSlots].Store(t.leaves.Add(1))
 	}

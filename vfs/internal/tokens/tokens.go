@@ -39,10 +39,11 @@ const (
 	// in the same slot. It is far above the requests that are on their way at
 	// the time of a crash.
 	slots = 1 << 16
-	// ttl bounds how long a record is valid: far above the time
-	// after which clients send again, below that after which their
-	// transaction numbers come round.
-	ttl = int64(15 * 60 * 1e9)
+	// ttl bounds how long a record is valid: above the time that servers are away while
+	// clients wait and send again, and what clocks of two machines differ by; below the
+	// time after which transaction numbers come round, or a client begins with the same
+	// ones again each day.
+	ttl = int64(20 * 60 * 60 * 1e9)
 )
 
 type tokenKey struct{}
