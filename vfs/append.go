@@ -166,34 +166,43 @@ func (a *appending) run(ctx context.Context, n *record.Inode, body io.Reader) (O
 	return ObjectInfo{}, err
 }
 
-// publish names the blobs in the object's content. Where that is another by now, the
-// blobs are copied.
-func (a *appending) publish(ctx context.Context, ino Ino) (info ObjectInfo, err error) {
+// publish names the blobs in the object's content.
+func (a *appending) publish(ctx context.Context, ino Ino) (ObjectInfo, error) {
+	err := fmt.Errorf("object %q is being written: %w", a.key.Key, ErrConflict) // in each attempt
 	for range maxAppendAttempts {
 		var n *record.Inode
-		err = a.fs.updateFile(ctx, ino, func(t cluster.Txn, o *op) (err error) {
+		e := a.fs.updateFile(ctx, ino, func(t cluster.Txn, o *op) (err error) {
 			n, err = a.store(ctx, t, o, ino)
 			return err
 		})
-		if err == nil {
-			info = plainInfo(a.key.Key, n)
+		if e == nil {
+			info := plainInfo(a.key.Key, n)
 			info.Checksums = checksumsIn(n)
 			a.c.Published(true)
 			return info, nil
 		}
-		var move *retargetError
-		if errors.As(err, &move) {
-			if err = a.retarget(ctx, move.to); err == nil {
-				continue
-			}
+		if e = a.again(ctx, ino, e); e != nil {
+			err = e
+			break
 		}
-		break
 	}
 	if !errors.Is(err, ErrUnavailable) { // else the blobs may be named
 		a.fs.contents.Discard(ctx, a.c)
 	}
 	a.c.Published(!errors.Is(err, ErrUnavailable))
-	return info, err
+	return ObjectInfo{}, err
+}
+
+// again does what an attempt that ended with err needed, and returns nil if there was such.
+func (a *appending) again(ctx context.Context, ino Ino, err error) error {
+	var move *retargetError
+	switch {
+	case errors.As(err, &move): // the content is another one by now: the blobs are copied
+		return a.retarget(ctx, move.to)
+	case errors.Is(err, errUnflushed):
+		return a.fs.flushInode(ctx, ino)
+	}
+	return err
 }
 
 // store is the transaction that appends.
@@ -204,6 +213,9 @@ func (a *appending) store(ctx context.Context, t cluster.Txn, o *op, ino Ino) (*
 	}
 	if n.Ino != ino {
 		return nil, fmt.Errorf("object %q was replaced: %w", a.key.Key, ErrWriteOffset)
+	}
+	if a.fs.hasPieces(ino) { // acknowledged while the body came, and behind the end perhaps
+		return nil, errUnflushed
 	}
 	if err := o.contents.MakeWritable(t, n, a.fresh); err != nil {
 		return nil, err

@@ -128,11 +128,11 @@ func (fs *FS) releaseBlobUpload(u *blobUpload) {
 	if u.refs.Add(-1) > 0 {
 		return
 	}
-	fs.contents.Pins.Unpin(ContentID(u.id.Content))
-	if u.published.Load() && !u.named.Load() {
+	if u.doubt.Load() || u.published.Load() && !u.named.Load() {
 		u.use.Doubt()
 	}
 	u.use.End()
+	fs.contents.Pins.Unpin(ContentID(u.id.Content)) // after the doubt, or a beat would say neither
 	if u.published.Load() || u.id.Seq == 0 {
 		return
 	}
@@ -199,7 +199,10 @@ func (of *openFile) retarget(ctx context.Context, plan *flushPlan, move *retarge
 		case u.named.Load(): // the old one, by a transaction before: it stays with its content
 			u.published.Store(false)
 			u.named.Store(false)
-		case !u.published.Load():
+		case u.published.Load(): // it is not known whether one named it
+			u.doubt.Store(true)
+			u.published.Store(false)
+		default:
 			// A read that has the old ID begins anew.
 			of.gen.Add(1)
 			if _, err := fs.quarantine.Drop(ctx, old); err != nil {

@@ -135,7 +135,7 @@ func (of *openFile) capture(ctx context.Context) (*flushPlan, error) {
 	}
 	defer of.mu.Unlock()
 	if len(of.pieces) == 0 {
-		return nil, of.lostSince(of.lostSeq) // dropped by the new snapshot
+		return nil, nil // dropped by the new snapshot: File.save reports it
 	}
 	of.retire()
 	plan := &flushPlan{epoch: of.epoch, writes: of.writes, turn: of.turn, mtimeNS: of.mtimeNS, base: of.base, dirtyNS: of.dirtyNS, killPriv: of.killPriv,
@@ -257,6 +257,9 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	}
 	if n.Epoch != plan.epoch {
 		return nil, pos, fmt.Errorf("inode %d was replaced: %w", of.ino, ErrStale)
+	}
+	if of.left.Load() { // others write by another openFile since
+		return nil, pos, fmt.Errorf("inode %d was closed: %w", of.ino, ErrStale)
 	}
 	if of.tail {
 		pos.off = plan.moveTo(n.Size)

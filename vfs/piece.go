@@ -50,6 +50,7 @@ type blobUpload struct {
 	refs      atomic.Int32
 	published atomic.Bool // a transaction may have named it
 	named     atomic.Bool // one has
+	doubt     atomic.Bool // one may have named the blob of before a retarget
 	parts     []blobPart  // dropped when done
 }
 

@@ -132,9 +132,9 @@ func (fs *FS) publish(ctx context.Context, p *publication) (ObjectInfo, error) {
 		return err
 	})
 	if errors.Is(err, ErrUnavailable) {
-		// The outcome is unknown: the content must stay. If it is there, all
-		// is well.
-		if n = fs.published(ctx, p); n != nil {
+		// The outcome is unknown: the content must stay. If it is there, and
+		// will be, all is well.
+		if n = fs.published(cluster.Strict(ctx), p); n != nil {
 			err = nil
 		}
 	} else if err != nil && !p.keep {

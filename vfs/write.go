@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -351,7 +352,7 @@ func (of *openFile) streamUpload(off int64) {
 // takeChunks returns chunks for need bytes of of (see dirtyPool.try). When
 // the pool is exhausted the writer flushes: its own file first, then all
 // others; what it waits for after that are flushes by others, which need no
-// buffers.
+// buffers. While the engine refuses these, nothing comes back.
 func (fs *FS) takeChunks(ctx context.Context, of *openFile, need, size int) ([]*chunk, error) {
 	for {
 		freed := fs.dirty.signal()
@@ -366,15 +367,22 @@ func (fs *FS) takeChunks(ctx context.Context, of *openFile, need, size int) ([]*
 		if list := fs.dirty.try(need, size); list != nil {
 			return list, nil
 		}
+		var refused error
 		fs.eachOpen(func(f *openFile) {
 			if f != of && ctx.Err() == nil {
 				if err := f.flush(ctx); err != nil {
 					fs.log.Warn("flush under memory pressure failed", "inode", uint64(f.ino), "err", err)
+					if !errors.Is(err, ErrStale) { // else its buffers are free
+						refused = err
+					}
 				}
 			}
 		})
 		if list := fs.dirty.try(need, size); list != nil {
 			return list, nil
+		}
+		if refused != nil {
+			return nil, fmt.Errorf("no memory for writes, since what others wrote cannot be stored: %w", refused)
 		}
 		if err := fs.dirty.wait(ctx, freed); err != nil {
 			return nil, err

@@ -1,0 +1,201 @@
+package vfs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/mem"
+)
+
+// gatedBlobs has the next blob wait before it is stored.
+type gatedBlobs struct {
+	cluster.Blobs
+	in, gate chan struct{}
+}
+
+func (b *gatedBlobs) Create(ctx context.Context, id cluster.BlobID, n int64) (cluster.BlobWriter, error) {
+	w, err := b.Blobs.Create(ctx, id, n)
+	if in := b.in; in != nil && err == nil {
+		b.in = nil
+		return &gatedWriter{w, in, b.gate}, nil
+	}
+	return w, err
+}
+
+type gatedWriter struct {
+	cluster.BlobWriter
+	in, gate chan struct{}
+}
+
+func (w *gatedWriter) Commit(ctx context.Context) (int64, uint64, error) {
+	close(w.in)
+	<-w.gate
+	return w.BlobWriter.Commit(ctx)
+}
+
+// TestFlushBehindLastClose: what could not be stored when its writer closed, and that a flush
+// holds while the last File goes, does not come over what is written afterwards.
+func TestFlushBehindLastClose(t *testing.T) {
+	fs := openTest(t, mem.New(mem.Options{}))
+	ino := mustFile(t, fs, RootIno, "f")
+	gated := &gatedBlobs{Blobs: fs.blobs}
+	fs.blobs = gated
+	old, newer := bytes.Repeat([]byte{1}, 64<<10), bytes.Repeat([]byte{2}, 64<<10)
+	writer, reader := mustOpen(t, fs, ino, OpenRead|OpenWrite), mustOpen(t, fs, ino, OpenRead)
+	_, err := writer.WriteAt(bg, old, 0)
+	want(t, err, nil)
+	canceled, cancel := context.WithCancel(bg)
+	cancel()
+	want(t, writer.Close(canceled), context.Canceled)
+	in := make(chan struct{})
+	gated.in, gated.gate = in, make(chan struct{})
+	flushed := make(chan error)
+	go func() { flushed <- fs.flushAll(cluster.Relaxed(bg)) }() // as behind the writers
+	<-in
+	want(t, reader.Close(bg), nil)
+	f := mustOpen(t, fs, ino, OpenRead|OpenWrite)
+	_, err = f.WriteAt(bg, newer, 0)
+	want(t, err, nil)
+	want(t, f.Sync(bg), nil)
+	close(gated.gate)
+	t.Log(<-flushed)
+	got := make([]byte, len(newer))
+	_, err = f.ReadAt(bg, got, 0)
+	want(t, err, nil)
+	if !bytes.Equal(got, newer) {
+		t.Errorf("a synced byte is %d by now", got[0])
+	}
+	want(t, f.Close(bg), nil)
+}
+
+// TestCloseAfterSyncFailed: Close does what a Sync before could not.
+func TestCloseAfterSyncFailed(t *testing.T) {
+	fs := openTest(t, mem.New(mem.Options{}))
+	kv := &unsyncedKV{KV: fs.kv}
+	setKV(fs, kv)
+	f := mustOpen(t, fs, mustFile(t, fs, RootIno, "f"), OpenRead|OpenWrite)
+	_, err := f.WriteAt(bg, []byte("abc"), 0)
+	want(t, err, nil)
+	want(t, fs.flushAll(cluster.Relaxed(bg)), nil)
+	kv.err = cluster.ErrUnavailable
+	want(t, f.Sync(bg), ErrUnavailable)
+	want(t, f.Close(bg), ErrUnavailable)
+	kv.err = nil
+}
+
+// unsyncedKV makes nothing durable while err is set.
+type unsyncedKV struct {
+	cluster.KV
+	err error
+}
+
+func (k *unsyncedKV) Sync(ctx context.Context) error {
+	if k.err != nil {
+		return k.err
+	}
+	return k.KV.Sync(ctx)
+}
+
+// TestFullBesideHolder: a file that cannot be stored, and has all memory for writes, makes
+// others fail as it does, and not wait.
+func TestFullBesideHolder(t *testing.T) {
+	fs := openTestWith(t, mem.New(mem.Options{}), Config{DirtyBytes: 8 << 20})
+	kv := &failingKV{countingKV: countingKV{KV: fs.kv}}
+	setKV(fs, kv)
+	holder := mustOpen(t, fs, mustFile(t, fs, RootIno, "holder"), OpenRead|OpenWrite)
+	var others []*File
+	for i := range 40 {
+		f := mustOpen(t, fs, mustFile(t, fs, RootIno, fmt.Sprint(i)), OpenRead|OpenWrite)
+		_, err := f.WriteAt(bg, []byte("y"), 0)
+		want(t, err, nil)
+		want(t, f.Sync(bg), nil)
+		others = append(others, f)
+	}
+	kv.err = cluster.ErrNoSpace
+	var err error
+	for i := int64(0); err == nil; i++ {
+		_, err = holder.WriteAt(bg, make([]byte, 4<<10), i*(16<<10))
+	}
+	want(t, err, ErrNoSpace)
+	ctx, cancel := context.WithTimeout(bg, 10*time.Second)
+	defer cancel()
+	for _, f := range others {
+		if _, err := f.WriteAt(ctx, []byte("z"), 10); err != nil {
+			want(t, err, ErrNoSpace)
+		}
+	}
+	kv.err = nil
+	for _, f := range append(others, holder) {
+		want(t, f.Close(bg), nil)
+	}
+}
+
+// TestAppendObjectBesideAppend: what a program appended while the body came is there before:
+// the offset is not the end any more.
+func TestAppendObjectBesideAppend(t *testing.T) {
+	fs := bucketFS(t, openTest(t, mem.New(mem.Options{})))
+	put(t, fs, "k", "0123456789")
+	ino := mustLookup(t, fs, mustLookup(t, fs, RootIno, "bucket").Ino, "k").Ino
+	f := mustOpen(t, fs, ino, OpenRead|OpenWrite)
+	body := io.MultiReader(readerFunc(func([]byte) (int, error) {
+		_, err := f.Append(bg, []byte("pppp"))
+		want(t, err, nil)
+		return 0, io.EOF
+	}), bytes.NewReader([]byte("S3S3S3")))
+	_, err := fs.AppendObject(bg, ObjectName{"bucket", "k"}, 10, body, PutOptions{Size: 6})
+	want(t, err, ErrWriteOffset)
+	want(t, f.Close(bg), nil)
+	wantFile(t, fs, ino, "0123456789pppp")
+}
+
+// TestTruncateBesideAppend: what was appended before a new size is cut with the rest.
+func TestTruncateBesideAppend(t *testing.T) {
+	fs := openTest(t, mem.New(mem.Options{}))
+	ino := mustFile(t, fs, RootIno, "f")
+	f := mustOpen(t, fs, ino, OpenRead|OpenWrite)
+	_, err := f.WriteAt(bg, []byte("0123456789"), 0)
+	want(t, err, nil)
+	want(t, f.Sync(bg), nil)
+	kv := &appendingKV{KV: fs.kv, then: func() {
+		_, err := f.Append(bg, []byte("pppp"))
+		want(t, err, nil)
+	}}
+	setKV(fs, kv)
+	size := int64(4)
+	_, err = fs.SetAttr(bg, Root, ino, SetAttr{Size: &size})
+	want(t, err, nil)
+	want(t, f.Close(bg), nil)
+	wantFile(t, fs, ino, "0123")
+}
+
+// appendingKV calls then before the next transaction.
+type appendingKV struct {
+	cluster.KV
+	then func()
+}
+
+func (k *appendingKV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
+	if then := k.then; then != nil {
+		k.then = nil
+		then()
+	}
+	return k.KV.Update(ctx, fn)
+}
+
+// wantFile checks what a file has.
+func wantFile(t *testing.T, fs *FS, ino Ino, text string) {
+	t.Helper()
+	f := mustOpen(t, fs, ino, OpenRead)
+	got := make([]byte, len(text)+64)
+	n, err := f.ReadAt(bg, got, 0)
+	if !errors.Is(err, io.EOF) || string(got[:n]) != text {
+		t.Errorf("%q, %v, want %q", got[:n], err, text)
+	}
+	want(t, f.Close(bg), nil)
+}
