@@ -382,7 +382,8 @@ func (f *File) release(ctx context.Context) {
 	}
 	of.mu.Lock()
 	of.dropPieces(ErrIO)
-	of.letGo()
+	of.snap.release()
+	of.snap = nil
 	of.mu.Unlock()
 	if !orphan {
 		return

@@ -255,11 +255,8 @@ func (of *openFile) publishSome(t cluster.Txn, o *op, plan *flushPlan, pos flush
 	if err != nil {
 		return nil, pos, err
 	}
-	if n.Epoch != plan.epoch {
-		return nil, pos, fmt.Errorf("inode %d was replaced: %w", of.ino, ErrStale)
-	}
-	if of.left.Load() { // others write by another openFile since
-		return nil, pos, fmt.Errorf("inode %d was closed: %w", of.ino, ErrStale)
+	if n.Epoch != plan.epoch || of.left.Load() { // closed: others write by another openFile since
+		return nil, pos, fmt.Errorf("inode %d was replaced, or closed: %w", of.ino, ErrStale)
 	}
 	if of.tail {
 		pos.off = plan.moveTo(n.Size)

@@ -417,24 +417,13 @@ func (of *openFile) releaseKept(marks []keptMark) {
 	of.kept = slices.DeleteFunc(of.kept, func(k keptMark) bool { return slices.Contains(marks, k) })
 }
 
-// dropOldSnapshot lets go of a snapshot that is not used any more.
-func (of *openFile) dropOldSnapshot() {
+// dropSnapshot lets go of the snapshot; if old, only of one that is not used any more.
+func (of *openFile) dropSnapshot(old bool) {
 	of.mu.Lock()
 	defer of.mu.Unlock()
-	if of.snap != nil && !of.current() {
-		of.letGo()
+	if old && of.current() {
+		return
 	}
-}
-
-// dropSnapshot lets go of a snapshot, which the next use reads again.
-func (of *openFile) dropSnapshot() {
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	of.letGo()
-}
-
-// letGo is called with mu held.
-func (of *openFile) letGo() {
 	of.snap.release()
 	of.snap = nil
 }

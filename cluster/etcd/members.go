@@ -31,25 +31,27 @@ func newMembers(endpoints []string) *members {
 // first returns where a client begins.
 func (m *members) first() []string { return m.endpoints[m.at : m.at+1] }
 
-// use makes client the one whose requests Intercept sees.
+// use makes client the one whose requests the interceptor sees.
 func (m *members) use(client *clientv3.Client) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.client = client
 }
 
-// intercept is a grpc.UnaryClientInterceptor.
-func (m *members) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	m.mu.Lock()
-	at := m.at
-	m.mu.Unlock()
-	begin := time.Now()
-	err := invoke(ctx, method, req, reply, cc, opts...)
-	switch code := status.Code(err); {
-	case code == codes.Unavailable, code == codes.DeadlineExceeded && time.Since(begin) >= tryTimeout:
-		m.leave(at)
+// interceptor sees each try of each request.
+func (m *members) interceptor() grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		m.mu.Lock()
+		at := m.at
+		m.mu.Unlock()
+		begin := time.Now()
+		err := invoke(ctx, method, req, reply, cc, opts...)
+		switch code := status.Code(err); {
+		case code == codes.Unavailable, code == codes.DeadlineExceeded && time.Since(begin) >= tryTimeout:
+			m.leave(at)
+		}
+		return err
 	}
-	return err
 }
 
 // leave has another member than at asked, if that is the one still.

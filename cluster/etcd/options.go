@@ -95,7 +95,7 @@ func connect(ctx context.Context, o Options) (*clientv3.Client, error) {
 		TLS:                  o.TLS,
 		Username:             o.Username,
 		Password:             o.Password,
-		DialOptions:          []grpc.DialOption{grpc.WithChainUnaryInterceptor(members.intercept)},
+		DialOptions:          []grpc.DialOption{grpc.WithChainUnaryInterceptor(members.interceptor())},
 		Logger:               zap.NewNop(), // what matters is returned
 	})
 	if err != nil {

@@ -35,10 +35,10 @@ func UndoMove(ctx context.Context, kv cluster.KV) (place string, err error) {
 	return place, fserr.Map(err)
 }
 
-// admit reports why a store that was moved is not opened.
-func (o *Options) admit(m *record.Moved) error {
+// admit reports why a store that was moved is not opened by the move to a place.
+func admit(m *record.Moved, place string) error {
 	switch {
-	case o.MovedTo != m.To:
+	case place != m.To:
 		return m.Refusal()
 	case m.Super.Version != record.FormatVersion: // which convert would make one again
 		return fmt.Errorf("%w: the move to %s was begun by an older program; end it with that, or give it up with ogw migrate --undo", cluster.ErrFormat, m.To)

@@ -46,7 +46,7 @@ func readSuper(ctx context.Context, kv cluster.KV, o *Options) (super record.Sup
 		var m record.Moved
 		if m, moved, err = record.DecodeMoved(b); moved {
 			super = m.Super
-			return cmp.Or(err, o.admit(&m))
+			return cmp.Or(err, admit(&m, o.MovedTo))
 		}
 		if b != nil {
 			super, err = record.DecodeSuper(b)
