@@ -220,7 +220,7 @@
 //
 // # Lock order
 //
-//	openFile.mu → session.tableShard.mu → dirtyPool.mu
+//	openFile.flushMu → openFile.mu → session.tableShard.mu → dirtyPool.mu
 //	Scrubber.pass → Blobs.confirming → Blobs.writing → Blobs.mu (quarantine)
 //	openFile.mu → backup.Gate.pass, only if it is free at once
 //	session.Table.holding, session.Readers.mu, ids.Allocator.mu, extents.Pins.mu,

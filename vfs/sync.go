@@ -95,8 +95,8 @@ func (fs *FS) SyncInode(ctx context.Context, ino Ino) error {
 
 // Losses counts how often this process dropped writes that it had
 // acknowledged and not made durable, because the content was replaced or
-// could not be stored at the last close. A write verifier (RFC 1813 section
-// 3.3.7) must change with it.
+// could not be stored at the last close. Each File that had written is told by its
+// next Sync.
 func (fs *FS) Losses() uint64 { return fs.losses.Load() }
 
 // errUnflushed asks to flush what this process wrote to the inode first.

@@ -36,7 +36,7 @@ func New(beside *Lease, store Inodes) *Session {
 // ID distinguishes what this process left in the store from what others did.
 func (s *Session) ID() uint64 { return s.id }
 
-// Alone reports whether all other processes that used the store are gone.
+// Alone reports whether no other process can use the store while this one does.
 func (s *Session) Alone() bool { return s.lease == nil }
 
 // Leads reports whether this process does what one has to do for all that use the

@@ -1,6 +1,7 @@
 package sharedlocks
 
 import (
+	"maps"
 	"time"
 
 	"ogw/vfs/lock"
@@ -12,6 +13,8 @@ const (
 	learnAfter = 16 << 10
 	// learnEvery is between two counts for a machine that has its part.
 	learnEvery = 5 * time.Second
+	// maxKnown machines are remembered, but for those that have locks.
+	maxKnown = 4096
 )
 
 // machines counts the locks of remote clients by their machines (lock.MachineOf): what the
@@ -47,6 +50,9 @@ func (m *machines) full(name string) (full, due bool) {
 
 // learn takes what the store has of a machine.
 func (m *machines) learn(name string, total int) {
+	if len(m.known) >= maxKnown {
+		maps.DeleteFunc(m.known, func(name string, _ *machine) bool { return m.tally.Of(name) == 0 })
+	}
 	m.known[name] = &machine{learned: time.Now()}
 	m.tally.Add(name, total-m.tally.Of(name))
 }
