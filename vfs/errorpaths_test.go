@@ -3,9 +3,12 @@ package vfs
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -198,4 +201,116 @@ func wantFile(t *testing.T, fs *FS, ino Ino, text string) {
 		t.Errorf("%q, %v, want %q", got[:n], err, text)
 	}
 	want(t, f.Close(bg), nil)
+}
+
+// TestSyncedUnderFaults: several programs write parts of one file, sync, close and open it again, while
+// what they wrote is flushed behind them, the engine fails now and then, and closes are given
+// up. Each finds what it synced, or something newer.
+func TestSyncedUnderFaults(t *testing.T) {
+	for name, inline := range map[string]int{"inline": 1 << 20, "blobs": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newSeed(t)
+			faults := &mem.Faults{}
+			fs := openTestWith(t, mem.New(mem.Options{Faults: faults}), Config{InlineBytes: inline})
+			fs.blobs = lateBlobs{fs.blobs}
+			ino := mustFile(t, fs, RootIno, "f")
+			ctx, cancel := context.WithTimeout(bg, 2*time.Second)
+			defer cancel()
+			var others, writers sync.WaitGroup
+			others.Go(func() {
+				for ctx.Err() == nil {
+					_ = fs.flushAll(relaxed)
+				}
+			})
+			for k := range 3 {
+				w := &partWriter{t: t, fs: fs, ino: ino, off: int64(k) * partBytes, r: rand.New(rand.NewPCG(r.Uint64(), uint64(k)))}
+				writers.Go(func() {
+					for ctx.Err() == nil {
+						w.step()
+						time.Sleep(time.Duration(w.r.IntN(4_000_000))) // so that nobody has it open for a moment
+					}
+				})
+			}
+			for r := rand.New(rand.NewPCG(r.Uint64(), 9)); ctx.Err() == nil; time.Sleep(time.Millisecond) {
+				faults.FailAt(1+r.IntN(30), errBoom)
+			}
+			writers.Wait()
+			faults.Clear()
+			others.Wait()
+		})
+	}
+}
+
+// lateBlobs take some milliseconds for some blobs.
+type lateBlobs struct{ cluster.Blobs }
+
+func (b lateBlobs) Create(ctx context.Context, id cluster.BlobID, n int64) (cluster.BlobWriter, error) {
+	w, err := b.Blobs.Create(ctx, id, n)
+	return lateWriter{w}, err
+}
+
+type lateWriter struct{ cluster.BlobWriter }
+
+func (w lateWriter) Commit(ctx context.Context) (int64, uint64, error) {
+	if rand.IntN(3) == 0 {
+		time.Sleep(rand.N(5 * time.Millisecond))
+	}
+	return w.BlobWriter.Commit(ctx)
+}
+
+const partBytes = 20 << 10
+
+// partWriter writes versions of a part that is its own.
+type partWriter struct {
+	t              *testing.T
+	fs             *FS
+	ino            Ino
+	off            int64
+	r              *rand.Rand
+	synced, newest uint64
+}
+
+// step opens the file, looks, and writes the next version.
+func (w *partWriter) step() {
+	f, err := w.fs.Open(bg, Root, w.ino, OpenRead|OpenWrite)
+	if err != nil {
+		return
+	}
+	p := make([]byte, partBytes)
+	if n, err := f.ReadAt(bg, p, w.off); err == nil || errors.Is(err, io.EOF) {
+		if v := versionOf(w.t, p[:n]); v < w.synced || v > w.newest {
+			w.t.Errorf("part at %d: version %d, synced is %d, written %d", w.off, v, w.synced, w.newest)
+		}
+	}
+	w.newest++
+	for i := 0; i < len(p); i += 8 {
+		binary.BigEndian.PutUint64(p[i:], w.newest)
+	}
+	_, err = f.WriteAt(bg, p, w.off)
+	if err == nil && w.r.IntN(2) == 0 && f.Sync(bg) == nil {
+		w.synced = w.newest
+	}
+	ctx, cancel := context.WithCancel(bg)
+	defer cancel()
+	if w.r.IntN(3) == 0 {
+		cancel()
+	}
+	if f.Close(ctx) == nil && err == nil {
+		w.synced = w.newest
+	}
+}
+
+// versionOf returns the version of a part, 0 of none.
+func versionOf(t *testing.T, p []byte) (v uint64) {
+	for i := 0; i+8 <= len(p); i += 8 {
+		switch w := binary.BigEndian.Uint64(p[i:]); {
+		case i == 0:
+			v = w
+		case v != w:
+			t.Errorf("a part is of versions %d and %d", v, w)
+			return v
+		}
+	}
+	return v
 }
