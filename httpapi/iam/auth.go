@@ -117,11 +117,10 @@ func (k *conditionKeys) Value(key string) ([]string, bool) {
 		k.one[0] = k.form.Get(parameter)
 		return k.one[:], k.form.Has(parameter)
 	}
-	if name, ok := strings.CutPrefix(key, "aws:"); ok {
-		k.one[0], ok = httpapi.ConditionKey(k.r, name)
-		return k.one[:], ok
-	}
 	v, ok := k.claims[key]
+	if name, aws := strings.CutPrefix(key, "aws:"); aws && !ok {
+		v, ok = httpapi.ConditionKey(k.r, name)
+	}
 	k.one[0] = v
 	return k.one[:], ok
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"ogw/httpapi/sigv4"
 	"ogw/vfs/policy"
 )
 
@@ -165,6 +166,52 @@ func TestPolicyConditions(t *testing.T) {
 		}
 	}
 	d.wantRaw("bob", "PUT", "/cond/k?tagging", []byte("<Tagging><TagSet><Tag><Key>a</Key><Value>c</Value></Tag></TagSet></Tagging>"), nil, 403, "AccessDenied")
+}
+
+// TestPolicyConditionsOfOthers: who puts into a request what a condition asks for, where the request
+// does not go by it, gains nothing and escapes nothing.
+func TestPolicyConditionsOfOthers(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "cond")
+	type h = map[string]string
+	for _, k := range []string{"a/k", "b/k", "secret/k"} {
+		d.wantRaw("alice", "PUT", "/cond/"+k, []byte("v"), h{"X-Amz-Tagging": "class=secret"}, 200, "")
+	}
+	all := `{"Effect":"Allow","Principal":BOB,"Action":"s3:*","Resource":["BKT","BKT/*"]`
+	d.setPolicy("cond", all+`,"Condition":{"StringLike":{"s3:prefix":"a/*"}}}`)
+	d.wantRaw("bob", "GET", "/cond?list-type=2&prefix=a/", nil, nil, 200, "<Key>a/k</Key>")
+	for _, x := range [][2]string{{"GET", "/cond/b/k?prefix=a/x"}, {"PUT", "/cond/b/new?prefix=a/x"}, {"DELETE", "/cond/b/k?prefix=a/x"},
+		{"GET", "/cond?policy&prefix=a/x"}, {"DELETE", "/cond?prefix=a/x"}, {"GET", "/cond/b/none?prefix=a/x"}} {
+		d.wantRaw("bob", x[0], x[1], nil, nil, 403, "AccessDenied")
+	}
+	for _, c := range []struct {
+		deny           string
+		method, target string
+		header         h
+		status         int
+	}{
+		{`"s3:PutObject","Condition":{"StringLike":{"s3:x-amz-copy-source":"cond/secret/*"}}`, "PUT", "/cond/copy", h{"X-Amz-Copy-Source": "%2Fcond/secret/k"}, 403},
+		{`"s3:PutObject","Condition":{"StringLike":{"s3:x-amz-copy-source":"cond/secret/*"}}`, "PUT", "/cond/copy", h{"X-Amz-Copy-Source": "cond/secret/k?%zz"}, 400},
+		{`"s3:PutObject","Condition":{"StringEquals":{"s3:x-amz-copy-source":"cond/secret/k"}}`, "PUT", "/cond/copy", h{"X-Amz-Copy-Source": "cond/secret/k?versionId=null"}, 403},
+		{`"s3:PutObject","Condition":{"StringNotEquals":{"s3:RequestObjectTag/class":"public"}}`, "PUT", "/cond/copy", h{"X-Amz-Copy-Source": "cond/secret/k", "X-Amz-Tagging": "class=public"}, 403},
+		{`"s3:PutObject*","Condition":{"StringLike":{"s3:x-amz-grant-read":"*AllUsers*"}}`, "PUT", "/cond/new", h{"X-Amz-Grant-Read": `id="x", uri="http://acs.amazonaws.com/groups/global/AllUsers"`}, 403},
+		{`"s3:ListBucket","Condition":{"NumericGreaterThan":{"s3:max-keys":"10"}}`, "GET", "/cond?max-keys=", nil, 403},
+		{`"s3:ListBucket","Condition":{"NumericGreaterThan":{"s3:max-keys":"10"}}`, "GET", "/cond?max-keys=10", nil, 200},
+	} {
+		d.setPolicy("cond", all+`}`, `{"Effect":"Deny","Principal":BOB,"Resource":["BKT","BKT/*"],"Action":`+c.deny+`}`)
+		if res, got := d.raw("bob", c.method, c.target, nil, c.header); res.StatusCode != c.status {
+			t.Errorf("%s %s %v, denied %s: %d %.200s", c.method, c.target, c.header, c.deny, res.StatusCode, got)
+		}
+	}
+	d.wantRaw("bob", "GET", "/cond/copy", nil, nil, 404, "NoSuchKey") // none was made
+
+	header := http.Header{"X-Amz-Grant-Read": {"id=bob", "uri=all"}}
+	q := conditionKeys{r: &http.Request{}, header: header, claim: &sigv4.Signature{Scheme: sigv4.PresignedV4}}
+	for key, want := range map[string]string{"s3:x-amz-grant-read": "id=bob,uri=all", "s3:x-amz-content-sha256": "UNSIGNED-PAYLOAD"} {
+		if v, ok := q.Value(key); !ok || v[0] != want {
+			t.Errorf("%s is %v", key, v)
+		}
+	}
 }
 
 // TestPolicyOfBatches: each key of DeleteObjects is asked for, and conditions see TLS.

@@ -22,18 +22,24 @@ type conditionKeys struct {
 	q      url.Values
 	header http.Header      // what describes the object: of a form, its fields
 	claim  *sigv4.Signature // that was found right; nil: anonymous
-	tags   url.Values       // tags in the body; nil: they are in a header
+	tags   url.Values       // tags in the body, or of what is copied; nil: they are in a header
+	lists  bool             // the request is a list of keys
 	region string
 	now    func() time.Time
 	one    [1]string
 }
 
-// taggingHeader holds the tags of a request.
-const taggingHeader = "X-Amz-Tagging"
+const (
+	// taggingHeader holds the tags of a request; of a copy, if taggingDirectiveHeader says so.
+	taggingHeader          = "X-Amz-Tagging"
+	taggingDirectiveHeader = "X-Amz-Tagging-Directive"
+	copySourceHeader       = "X-Amz-Copy-Source"
+	contentSHA256Header    = "X-Amz-Content-Sha256"
+)
 
 // headerKeys are keys of S3's that are headers of the same name.
 var headerKeys = map[string]string{
-	"x-amz-acl": "X-Amz-Acl", "x-amz-content-sha256": "X-Amz-Content-Sha256", "x-amz-copy-source": "X-Amz-Copy-Source",
+	"x-amz-acl": "X-Amz-Acl", "x-amz-content-sha256": contentSHA256Header, "x-amz-copy-source": copySourceHeader,
 	"x-amz-grant-full-control": "X-Amz-Grant-Full-Control", "x-amz-grant-read": "X-Amz-Grant-Read",
 	"x-amz-grant-read-acp": "X-Amz-Grant-Read-Acp", "x-amz-grant-write": "X-Amz-Grant-Write",
 	"x-amz-grant-write-acp": "X-Amz-Grant-Write-Acp", "x-amz-metadata-directive": "X-Amz-Metadata-Directive",
@@ -46,8 +52,12 @@ var headerKeys = map[string]string{
 	"if-match":                      "If-Match", "if-none-match": "If-None-Match",
 }
 
-// queryKeys are keys of S3's that are parameters.
-var queryKeys = map[string]string{"prefix": "prefix", "delimiter": "delimiter", "max-keys": "max-keys", "versionid": "versionId"}
+// listKeys are keys of S3's that are parameters, of lists alone: another request could carry
+// them to meet a condition.
+var listKeys = map[string]bool{"prefix": true, "delimiter": true, "max-keys": true}
+
+// keyLists are the operations that list keys.
+var keyLists = map[string]bool{"ListObjects": true, "ListObjectsV2": true, "ListObjectVersions": true, "ListMultipartUploads": true}
 
 // requestTag begins keys that are tags of the request.
 const requestTag = "requestobjecttag/"
@@ -65,8 +75,11 @@ func (k *conditionKeys) Value(key string) ([]string, bool) {
 		if header, ok := headerKeys[name]; ok {
 			return k.single(k.headerValue(header))
 		}
-		if parameter, ok := queryKeys[name]; ok {
-			return k.single(k.q.Get(parameter), k.q.Has(parameter))
+		switch {
+		case name == "versionid":
+			return k.single(k.q.Get("versionId"), k.q.Has("versionId"))
+		case listKeys[name]: // vfs knows how long a list is that says nothing
+			return k.single(k.q.Get(name), k.lists && k.q.Has(name) && (name != "max-keys" || k.q.Get(name) != ""))
 		}
 		if key, ok := strings.CutPrefix(name, requestTag); ok {
 			return k.tagValues(key)
@@ -88,16 +101,20 @@ func (k *conditionKeys) single(v string, ok bool) ([]string, bool) {
 	return k.one[:], true
 }
 
+// headerValue is what all lines of a header say.
 func (k *conditionKeys) headerValue(name string) (string, bool) {
+	if name == contentSHA256Header && k.claim != nil {
+		return k.claim.Payload.String(), true // also where no header says it
+	}
 	v, ok := k.header[name]
 	if !ok || len(v) == 0 {
 		return "", false
 	}
-	if name == "X-Amz-Copy-Source" {
-		source, err := url.PathUnescape(strings.TrimPrefix(v[0], "/"))
-		return source, err == nil
+	if name == copySourceHeader {
+		source, err := parseCopySource(v[0])
+		return source.Bucket + "/" + source.Key, err == nil // else nothing is copied
 	}
-	return v[0], true
+	return strings.Join(v, ","), true
 }
 
 // signed are keys about how the request was signed and sent.
@@ -144,6 +161,9 @@ func tlsVersion(s *tls.ConnectionState) (string, bool) {
 
 // requestTags are the tags that the request brings.
 func (k *conditionKeys) requestTags() url.Values {
+	if k.tags == nil && k.header.Get(copySourceHeader) != "" && k.header.Get(taggingDirectiveHeader) != "REPLACE" {
+		return nil // the header counts for nothing
+	}
 	if k.tags == nil {
 		k.tags, _ = url.ParseQuery(k.header.Get(taggingHeader)) // what is not understood is refused later
 	}

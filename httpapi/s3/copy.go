@@ -19,19 +19,9 @@ const copySourcePrefix = "X-Amz-Copy-Source-"
 
 // copySource reads x-amz-copy-source and checks that the caller may read it.
 func (q *request) copySource() (vfs.ObjectName, vfs.ObjectInfo, error) {
-	var src vfs.ObjectName
-	v := q.r.Header.Get("X-Amz-Copy-Source")
-	path, query, _ := strings.Cut(v, "?")
-	if version, ok := strings.CutPrefix(query, "versionId="); ok && version != "null" {
-		return src, vfs.ObjectInfo{}, newError(codeNoSuchVersion).with("VersionId", version)
-	}
-	if strings.HasPrefix(path, "arn:") {
-		return src, vfs.ObjectInfo{}, newError(codeNotImplemented).withMessage("Access points are not implemented.")
-	}
-	path, err := url.PathUnescape(path)
-	src.Bucket, src.Key, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	if err != nil || src.Bucket == "" || src.Key == "" {
-		return src, vfs.ObjectInfo{}, invalidArgument("x-amz-copy-source", v, "Copy Source must mention the source bucket and key: sourcebucket/sourcekey")
+	src, err := parseCopySource(q.r.Header.Get(copySourceHeader))
+	if err != nil {
+		return src, vfs.ObjectInfo{}, err
 	}
 	httpapi.NoteText(q.ctx, "source", "/"+src.Bucket+"/"+src.Key)
 	if want := q.r.Header.Get("X-Amz-Source-Expected-Bucket-Owner"); want != "" {
@@ -48,6 +38,24 @@ func (q *request) copySource() (vfs.ObjectName, vfs.ObjectInfo, error) {
 		return src, info, &e
 	}
 	return src, info, nil
+}
+
+// parseCopySource returns the object that x-amz-copy-source names.
+func parseCopySource(v string) (src vfs.ObjectName, err error) {
+	path, query, asks := strings.Cut(v, "?")
+	version, ok := strings.CutPrefix(query, "versionId=")
+	switch {
+	case ok && version != "null":
+		return src, newError(codeNoSuchVersion).with("VersionId", version)
+	case strings.HasPrefix(path, "arn:"):
+		return src, newError(codeNotImplemented).withMessage("Access points are not implemented.")
+	}
+	path, err = url.PathUnescape(path)
+	src.Bucket, src.Key, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	if err != nil || asks && !ok || src.Bucket == "" || src.Key == "" {
+		return src, invalidArgument("x-amz-copy-source", v, "Copy Source must mention the source bucket and key: sourcebucket/sourcekey")
+	}
+	return src, nil
 }
 
 // directive reads COPY or REPLACE.
@@ -85,7 +93,7 @@ func (q *request) copyObject() error {
 	if change.replaceMeta, err = directive(q.r.Header, "X-Amz-Metadata-Directive"); err != nil {
 		return err
 	}
-	if change.replaceTags, err = directive(q.r.Header, "X-Amz-Tagging-Directive"); err != nil {
+	if change.replaceTags, err = directive(q.r.Header, taggingDirectiveHeader); err != nil {
 		return err
 	}
 	if change.given, err = q.requestMeta(q.r.Header); err != nil {
@@ -139,6 +147,9 @@ func (q *request) copyWith(src vfs.ObjectName, info vfs.ObjectInfo, change *meta
 	for attempt := 1; ; attempt++ {
 		opts := o
 		opts.Meta, opts.ReplaceMeta = change.merge(&info.Meta)
+		if !change.replaceTags {
+			q.keys.tags, _ = url.ParseQuery(info.Meta.Tags()) // which the store wrote
+		}
 		pinned := opts.ReplaceMeta && !(change.replaceMeta && change.replaceTags) && len(o.SourceCond.IfMatch) == 0
 		if pinned {
 			opts.SourceCond.IfMatch = []vfs.ETag{info.ETag}

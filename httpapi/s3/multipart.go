@@ -289,7 +289,11 @@ func (q *request) checkObjectSize(upload string, parts []vfs.CompletePart) error
 	sizes := map[int]int64{}
 	for after, more := 0, true; more; {
 		var page []vfs.PartInfo
-		if page, more, err = q.fs.ListParts(q.ctx, q.name.Upload(upload), after, maxPage); err != nil {
+		page, more, err = q.fs.ListParts(q.ctx, q.name.Upload(upload), after, maxPage)
+		switch {
+		case errors.Is(err, vfs.ErrNoSuchUpload):
+			return nil // completed before perhaps, and the answer was lost
+		case err != nil:
 			return err
 		}
 		for _, p := range page {

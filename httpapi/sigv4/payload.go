@@ -26,6 +26,14 @@ type Payload struct {
 	canonical string // as in the canonical request
 }
 
+// String returns x-amz-content-sha256, as it counts for the signature.
+func (p Payload) String() string {
+	if p.canonical == "" {
+		return "UNSIGNED-PAYLOAD"
+	}
+	return p.canonical
+}
+
 // Streamed reports whether the body is aws-chunked.
 func (p Payload) Streamed() bool { return p.Kind >= StreamSigned }
 
