@@ -66,8 +66,9 @@ func (f *rawFS) find(ctx context.Context, h *fuse.InHeader, name string) (vfs.At
 // Forget is called when the kernel drops an inode, which it was given n times.
 func (f *rawFS) Forget(node, n uint64) {
 	ino := f.ino(node)
-	f.pages.forget(ino)
-	f.holds.Release(ino, n)
+	if f.holds.Release(ino, n) { // else it was looked up again meanwhile, and may be open
+		f.pages.forget(ino)
+	}
 }
 
 // GetAttr is stat.

@@ -257,7 +257,7 @@ func (o *openFiles) closeEnded(f *openFile) {
 func (o *openFiles) sync(ctx context.Context, f *openFile) error {
 	f.unstable.Store(false)
 	err := f.file.Sync(ctx)
-	if err != nil { // whatever unstable was: a WRITE may be between setting it and its bytes
+	if err != nil { // whatever unstable was: a WRITE sets it after its bytes
 		o.lost()
 		o.discard(f)
 	}

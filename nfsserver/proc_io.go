@@ -188,9 +188,10 @@ func (q *request) writeOpen(ctx context.Context, ino vfs.Ino, data []byte, off i
 			return nil, nil, 0, err
 		}
 		verifier := q.s.verifier.Load()
-		committed := !f.unstable.Swap(true)
+		committed := !f.unstable.Load()
 		n, err := f.file.WriteAtFor(ctx, &q.cred, data, off)
 		if err == nil {
+			f.unstable.Store(true)
 			return f, before, verifier, nil
 		}
 		if n > 0 {

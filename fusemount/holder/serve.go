@@ -151,11 +151,11 @@ func (h *holder) answer(socket int, r *request, fds []int) error {
 			closeAll(fds)
 			return send(socket, reply{Err: fmt.Sprintf("%d descriptors in place of %d", len(fds), maxFDs)})
 		}
+		h.drop(r.Item.Name)
 		if len(h.items) >= MaxItems {
 			closeAll(fds)
 			return send(socket, reply{Err: fmt.Sprintf("it holds %d mounts already", MaxItems)})
 		}
-		h.drop(r.Item.Name)
 		r.Item.Device, r.Item.Memory = fds[0], fds[1]
 		h.items = append(h.items, r.Item)
 		return send(socket, reply{})

@@ -37,6 +37,7 @@ type dupEntry struct {
 	key   dupKey
 	done  chan struct{} // closed when reply is set
 	reply []byte        // results behind the header; nil: not to be replayed
+	ended bool          // as done says
 	bytes int
 }
 
@@ -45,11 +46,13 @@ type dupClient struct {
 	entries map[dupKey]*dupEntry
 	ring    []*dupEntry // oldest at next once full
 	next    int
+	running int // calls
 	bytes   int
 	elem    *list.Element
 }
 
-// dupCache is the duplicate request cache (RFC 1813 section 4.4).
+// dupCache is the duplicate request cache (RFC 1813 section 4.4). It forgets no call that
+// runs: sent again, that would run beside itself, or after what the client sent next.
 type dupCache struct {
 	seed maphash.Seed
 
@@ -104,10 +107,12 @@ func (d *dupCache) begin(c *Call) (e *dupEntry, isNew bool) {
 	if len(cl.ring) < dupEntriesPerClient {
 		cl.ring = append(cl.ring, e)
 	} else {
+		cl.skipRunning()
 		d.drop(cl, cl.ring[cl.next])
 		cl.ring[cl.next] = e
 		cl.next = (cl.next + 1) % dupEntriesPerClient
 	}
+	cl.running++
 	d.charge(cl, e.bytes)
 	return e, true
 }
@@ -118,8 +123,12 @@ func (d *dupCache) finish(c *Call, e *dupEntry, results []byte, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	cl := d.clients[c.Remote.Addr()]
+	e.ended = true
+	if cl != nil {
+		cl.running--
+	}
 	if cl != nil && cl.entries[e.key] != e {
-		cl = nil // evicted while it ran
+		cl = nil // evicted while it ran, since all did
 	}
 	if ok && len(results) <= dupMaxReply {
 		e.reply = append(make([]byte, 0, len(results)), results...)
@@ -145,13 +154,24 @@ func (d *dupCache) drop(cl *dupClient, e *dupEntry) {
 func (d *dupCache) charge(cl *dupClient, n int) {
 	cl.bytes += n
 	d.bytes += n
-	for d.bytes > dupMaxBytes {
-		oldest := d.lru.Back().Value.(*dupClient)
-		if oldest == cl {
-			return // one client alone is bounded by its ring
+	for at := d.lru.Back(); at != nil && d.bytes > dupMaxBytes; {
+		oldest := at.Value.(*dupClient)
+		at = at.Prev()
+		if oldest == cl || oldest.running > 0 {
+			continue // one client is bounded by its ring, those with calls by the workers
 		}
 		d.lru.Remove(oldest.elem)
 		delete(d.clients, oldest.addr)
 		d.bytes -= oldest.bytes
+	}
+}
+
+// skipRunning has next be the oldest call that has ended, if any has.
+func (cl *dupClient) skipRunning() {
+	for range cl.ring {
+		if cl.ring[cl.next].ended {
+			return
+		}
+		cl.next = (cl.next + 1) % len(cl.ring)
 	}
 }

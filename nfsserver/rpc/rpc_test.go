@@ -396,6 +396,33 @@ func TestDuplicateCacheIsBounded(t *testing.T) {
 	}
 }
 
+// A call that runs is not forgotten, however many its client and others make meanwhile.
+func TestDuplicateCacheKeepsRunning(t *testing.T) {
+	d := newDupCache()
+	call := func(xid uint32, host int) *Call {
+		return &Call{XID: xid, Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 1, byte(host >> 8), byte(host)}), 1)}
+	}
+	slow, _ := d.begin(call(1<<30, 0))
+	for host := range 300 {
+		for xid := range uint32(2 * dupEntriesPerClient) {
+			c := call(xid, host)
+			e, _ := d.begin(c)
+			d.finish(c, e, make([]byte, 200), true)
+		}
+	}
+	e, isNew := d.begin(call(1<<30, 0))
+	if isNew || e != slow {
+		t.Error("a call that runs was taken for a new one")
+	}
+	d.finish(call(1<<30, 0), e, nil, true)
+	if cl := d.clients[netip.MustParseAddr("10.1.0.0")]; cl.running != 0 || len(cl.entries) != dupEntriesPerClient {
+		t.Errorf("%d run, %d entries", cl.running, len(cl.entries))
+	}
+	if d.bytes > dupMaxBytes+dupEntriesPerClient*(dupEntryBytes+200) {
+		t.Errorf("%d bytes", d.bytes)
+	}
+}
+
 func TestBadStreams(t *testing.T) {
 	h := start(t, Config{StallTimeout: 100 * time.Millisecond, IdleTimeout: 300 * time.Millisecond, MaxRecord: 64 << 10})
 	for _, x := range []struct {

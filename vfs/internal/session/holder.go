@@ -118,15 +118,18 @@ func (h *Holder) Hold(ctx context.Context, ino record.Ino, n uint64, mark HoldMa
 func (h *Holder) HoldOpen(ino record.Ino, n uint64) { h.count(ino, n) }
 
 // Release takes back n holds of ino, or all if it has fewer. What nobody
-// holds or has open any more, and has no links, is removed in the background.
-func (h *Holder) Release(ino record.Ino, n uint64) {
-	s := h.t.shard(ino)
+// holds or has open any more, and has no links, is removed in the background. It
+// reports whether h holds it no more.
+func (h *Holder) Release(ino record.Ino, n uint64) (free bool) {
+	s, own := h.t.shard(ino), &h.shards[uint64(ino)%tableShards]
 	s.mu.Lock()
-	gone := h.shards[uint64(ino)%tableShards].drop(ino, n) && h.t.takeOrphan(s, ino)
+	gone := own.drop(ino, n) && h.t.takeOrphan(s, ino)
+	free = !own.has(ino)
 	s.mu.Unlock()
 	if gone {
 		h.t.store.Unused(ino)
 	}
+	return free
 }
 
 // Restore counts n holds of ino from before a restart of the process. It may

@@ -89,3 +89,19 @@ func TestRemovalAndOpening(t *testing.T) {
 		t.Errorf("%d orphans lost their last hold, want 1", len(store.unused))
 	}
 }
+
+// Who gives some of its holds back has the others still.
+func TestReleaseSome(t *testing.T) {
+	s := New(nil, &inodes{})
+	h := s.Open.NewHolder()
+	for range 2 {
+		if err := h.Hold(bg, 7, 1, h.Mark()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []bool{false, true, true} { // the last one has nothing to give back
+		if got := h.Release(7, 1); got != want {
+			t.Errorf("%d: free is %t", i, got)
+		}
+	}
+}
