@@ -33,7 +33,6 @@ const (
 	// taggingHeader holds the tags of a request; of a copy, if taggingDirectiveHeader says so.
 	taggingHeader          = "X-Amz-Tagging"
 	taggingDirectiveHeader = "X-Amz-Tagging-Directive"
-	copySourceHeader       = "X-Amz-Copy-Source"
 	contentSHA256Header    = "X-Amz-Content-Sha256"
 )
 

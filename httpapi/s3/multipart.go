@@ -181,7 +181,7 @@ func (q *request) completeUpload() error {
 	if err := q.checkUploadType(upload); err != nil {
 		return err
 	}
-	if err := q.checkObjectSize(upload, parts); err != nil {
+	if err := q.checkObjectSize(upload, parts); err != nil && !errors.Is(err, vfs.ErrNoSuchUpload) { // else completed before, perhaps
 		return err
 	}
 	info, err := q.fs.CompleteUpload(q.ctx, q.name.Upload(upload), vfs.CompleteOptions{Parts: parts, MinPartBytes: minPartBytes, Cond: httpapi.ParseConditions(q.r.Header, "").VFS(), Checksum: objectSum})
@@ -289,11 +289,7 @@ func (q *request) checkObjectSize(upload string, parts []vfs.CompletePart) error
 	sizes := map[int]int64{}
 	for after, more := 0, true; more; {
 		var page []vfs.PartInfo
-		page, more, err = q.fs.ListParts(q.ctx, q.name.Upload(upload), after, maxPage)
-		switch {
-		case errors.Is(err, vfs.ErrNoSuchUpload):
-			return nil // completed before perhaps, and the answer was lost
-		case err != nil:
+		if page, more, err = q.fs.ListParts(q.ctx, q.name.Upload(upload), after, maxPage); err != nil {
 			return err
 		}
 		for _, p := range page {
