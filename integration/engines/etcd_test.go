@@ -159,11 +159,13 @@ func TestEtcdKill(t *testing.T) {
 }
 
 const (
-	// silentFor is longer than a gateway may be without a beat (silentBeats).
-	silentFor   = 12 * time.Second
+	// silentBeats is how long a gateway may be without a beat.
 	silentBeats = 8 * time.Second
 	beatEvery   = 2 * time.Second
 )
+
+// silentFor is how long each member stands still.
+var silentFor = [3]time.Duration{4 * time.Second, 6 * time.Second, 10 * time.Second}
 
 // A member that stands still keeps its connections. Requests to it cost time, but no
 // client its beats, and no reader an answer.
@@ -194,7 +196,7 @@ func TestEtcdSilent(t *testing.T) {
 	load(t, clients, 8, func() {
 		for i := range 3 {
 			e.Signal(i, syscall.SIGSTOP)
-			time.Sleep(silentFor)
+			time.Sleep(silentFor[i])
 			e.Signal(i, syscall.SIGCONT)
 			time.Sleep(2 * time.Second)
 		}

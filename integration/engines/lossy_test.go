@@ -157,7 +157,7 @@ func TestPostgresLostShared(t *testing.T) {
 // testLostShared: commits that set the same pair, which none has read, go together. Also where
 // the answer to all is lost, a client remembers of it what the store has, or nothing.
 func testLostShared(t *testing.T, server string, open func(addr string) cluster.KV) {
-	const rounds, commits = 30, 16
+	const rounds, commits = 20, 16
 	p := newLossyProxy(t, server)
 	p.rate = 0.1
 	kv, shared := open(p.addr()), []byte("times")
