@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,29 +17,24 @@ import (
 	"ogw/cluster/mem"
 )
 
-// gatedBlobs has the next blob wait before it is stored.
-type gatedBlobs struct {
+// hookedBlobs calls the test before a blob is stored.
+type hookedBlobs struct {
 	cluster.Blobs
-	in, gate chan struct{}
+	before func()
 }
 
-func (b *gatedBlobs) Create(ctx context.Context, id cluster.BlobID, n int64) (cluster.BlobWriter, error) {
+func (b hookedBlobs) Create(ctx context.Context, id cluster.BlobID, n int64) (cluster.BlobWriter, error) {
 	w, err := b.Blobs.Create(ctx, id, n)
-	if in := b.in; in != nil && err == nil {
-		b.in = nil
-		return &gatedWriter{w, in, b.gate}, nil
-	}
-	return w, err
+	return hookedWriter{w, b.before}, err
 }
 
-type gatedWriter struct {
+type hookedWriter struct {
 	cluster.BlobWriter
-	in, gate chan struct{}
+	before func()
 }
 
-func (w *gatedWriter) Commit(ctx context.Context) (int64, uint64, error) {
-	close(w.in)
-	<-w.gate
+func (w hookedWriter) Commit(ctx context.Context) (int64, uint64, error) {
+	w.before()
 	return w.BlobWriter.Commit(ctx)
 }
 
@@ -47,8 +43,14 @@ func (w *gatedWriter) Commit(ctx context.Context) (int64, uint64, error) {
 func TestFlushBehindLastClose(t *testing.T) {
 	fs := openTest(t, mem.New(mem.Options{}))
 	ino := mustFile(t, fs, RootIno, "f")
-	gated := &gatedBlobs{Blobs: fs.blobs}
-	fs.blobs = gated
+	var next atomic.Bool // blob waits
+	in, gate := make(chan struct{}), make(chan struct{})
+	fs.blobs = hookedBlobs{fs.blobs, func() {
+		if next.Swap(false) {
+			close(in)
+			<-gate
+		}
+	}}
 	old, newer := bytes.Repeat([]byte{1}, 64<<10), bytes.Repeat([]byte{2}, 64<<10)
 	writer, reader := mustOpen(t, fs, ino, OpenRead|OpenWrite), mustOpen(t, fs, ino, OpenRead)
 	_, err := writer.WriteAt(bg, old, 0)
@@ -56,8 +58,7 @@ func TestFlushBehindLastClose(t *testing.T) {
 	canceled, cancel := context.WithCancel(bg)
 	cancel()
 	want(t, writer.Close(canceled), context.Canceled)
-	in := make(chan struct{})
-	gated.in, gated.gate = in, make(chan struct{})
+	next.Store(true)
 	flushed := make(chan error)
 	go func() { flushed <- fs.flushAll(cluster.Relaxed(bg)) }() // as behind the writers
 	<-in
@@ -66,7 +67,7 @@ func TestFlushBehindLastClose(t *testing.T) {
 	_, err = f.WriteAt(bg, newer, 0)
 	want(t, err, nil)
 	want(t, f.Sync(bg), nil)
-	close(gated.gate)
+	close(gate)
 	t.Log(<-flushed)
 	got := make([]byte, len(newer))
 	_, err = f.ReadAt(bg, got, 0)
@@ -213,7 +214,11 @@ func TestSyncedUnderFaults(t *testing.T) {
 			r := newSeed(t)
 			faults := &mem.Faults{}
 			fs := openTestWith(t, mem.New(mem.Options{Faults: faults}), Config{InlineBytes: inline})
-			fs.blobs = lateBlobs{fs.blobs}
+			fs.blobs = hookedBlobs{fs.blobs, func() {
+				if rand.IntN(3) == 0 {
+					time.Sleep(rand.N(5 * time.Millisecond))
+				}
+			}}
 			ino := mustFile(t, fs, RootIno, "f")
 			ctx, cancel := context.WithTimeout(bg, 2*time.Second)
 			defer cancel()
@@ -240,23 +245,6 @@ func TestSyncedUnderFaults(t *testing.T) {
 			others.Wait()
 		})
 	}
-}
-
-// lateBlobs take some milliseconds for some blobs.
-type lateBlobs struct{ cluster.Blobs }
-
-func (b lateBlobs) Create(ctx context.Context, id cluster.BlobID, n int64) (cluster.BlobWriter, error) {
-	w, err := b.Blobs.Create(ctx, id, n)
-	return lateWriter{w}, err
-}
-
-type lateWriter struct{ cluster.BlobWriter }
-
-func (w lateWriter) Commit(ctx context.Context) (int64, uint64, error) {
-	if rand.IntN(3) == 0 {
-		time.Sleep(rand.N(5 * time.Millisecond))
-	}
-	return w.BlobWriter.Commit(ctx)
 }
 
 const partBytes = 20 << 10
