@@ -1,10 +1,14 @@
 package vfs
 
 import (
+	"bytes"
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"ogw/cluster"
+	"ogw/cluster/mem"
 	"ogw/vfs/internal/session"
 )
 
@@ -50,4 +54,47 @@ func TestBesideBackup(t *testing.T) {
 		want(t, err, nil)
 	}
 	p.wantNothingLeft()
+}
+
+// pausedDeletes calls the test after blobs are deleted.
+type pausedDeletes struct {
+	cluster.Blobs
+	after func()
+}
+
+func (b pausedDeletes) Delete(ctx context.Context, ids ...cluster.BlobID) error {
+	err := b.Blobs.Delete(ctx, ids...)
+	b.after()
+	return err
+}
+
+// TestBesideBackupCollected: what the collector of another gateway was removing at the instant
+// of a backup, and has removed when its blobs are read, is no damage.
+func TestBesideBackupCollected(t *testing.T) {
+	t.Parallel()
+	c := mem.New(mem.Options{})
+	deleted, goOn := make(chan struct{}), make(chan struct{})
+	paused := *c
+	paused.Blobs = pausedDeletes{c.Blobs, func() { close(deleted); <-goOn }}
+	p := &twoGateways{t: t, c: c}
+	a, b := bucketFS(t, p.open(beside(t, &paused))), p.open(beside(t, c))
+	put(t, a, "key", blobBody)
+	_, err := a.DeleteObject(bg, ObjectName{"bucket", "key"}, DeleteOptions{})
+	want(t, err, nil)
+	collects := make(chan error, 1)
+	go func() {
+		_, err := a.Collect(bg)
+		collects <- err
+	}()
+	<-deleted
+	backup, err := b.BeginBackup(bg, BackupConfig{DropSecrets: true})
+	want(t, err, nil)
+	named := savePairs(t, backup).named
+	close(goOn)
+	want(t, <-collects, nil)
+	if len(named) != 1 {
+		t.Fatalf("%d blobs are named", len(named))
+	}
+	want(t, backup.ReadBlob(bg, named[0].ID, named[0].Size, &bytes.Buffer{}, make([]byte, 1<<16)), ErrBlobDeleted)
+	backup.Close()
 }

@@ -69,7 +69,7 @@ type Backup struct {
 
 	mu      sync.Mutex
 	secrets Secrets
-	dead    map[record.ContentID]record.QueueKind // nil: not read yet, see wasDue
+	dead    map[record.ContentID]record.QueueKind // nil: not read yet, see dueContents
 }
 
 // Info describes a Backup.
@@ -280,19 +280,12 @@ func (b *Backup) ReadBlob(ctx context.Context, id cluster.BlobID, size int64, w 
 	return err
 }
 
-// wasDue reports whether the collector was to remove a blob at the instant. The
-// entry that says so is in the queue still, since the backup holds the content.
+// wasDue reports whether the collector was to remove a blob at the instant.
 func (b *Backup) wasDue(ctx context.Context, id cluster.BlobID) (due bool, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.dead == nil {
-		if b.dead, err = b.dueContents(ctx); err != nil {
-			return false, err
-		}
-	}
+	dead, err := b.dueContents(ctx)
 	c := record.ContentID(id.Content)
-	if b.dead[c] != record.QueueUpload {
-		return b.dead[c] == record.QueueContent, nil
+	if err != nil || dead[c] != record.QueueUpload {
+		return dead[c] == record.QueueContent, err
 	}
 	// What was completed has its blobs in the upload's content.
 	err = b.store.Contents.View(ctx, func(r cluster.Reader) error {
@@ -307,12 +300,18 @@ func (b *Backup) wasDue(ctx context.Context, id cluster.BlobID) (due bool, err e
 	return due && err == nil, err
 }
 
-// dueContents reads which contents and uploads were due for removal at the
-// instant.
-func (b *Backup) dueContents(ctx context.Context) (dead map[record.ContentID]record.QueueKind, err error) {
-	err = b.store.Contents.View(ctx, func(r cluster.Reader) error {
-		dead = make(map[record.ContentID]record.QueueKind)
-		return r.Scan(record.QueueKey(0, 0), record.QueueKey(b.info.Time.UnixNano(), 0), cluster.ScanOptions{}, func(k, v []byte) error {
+// dueContents returns which contents and uploads were due for removal at the instant. It is
+// the snapshot that tells: the collector of another gateway may have finished them since.
+func (b *Backup) dueContents(ctx context.Context) (map[record.ContentID]record.QueueKind, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.dead != nil {
+		return b.dead, nil
+	}
+	dead := make(map[record.ContentID]record.QueueKind)
+	err := b.run(ctx, func(r cluster.Reader) error {
+		from, to := record.Table(record.TabQueue)
+		return r.Scan(from, to, cluster.ScanOptions{}, func(k, v []byte) error {
 			e, err := record.DecodeQueueEntry(k, v)
 			if err == nil && (e.Kind == record.QueueContent || e.Kind == record.QueueUpload) && dead[e.Content] != record.QueueContent {
 				dead[e.Content] = e.Kind
@@ -320,7 +319,10 @@ func (b *Backup) dueContents(ctx context.Context) (dead map[record.ContentID]rec
 			return nil
 		})
 	})
-	return dead, err
+	if err == nil {
+		b.dead = dead
+	}
+	return b.dead, err
 }
 
 func (b *Backup) readBlob(ctx context.Context, id cluster.BlobID, size int64, w io.Writer, buf []byte) error {

@@ -55,10 +55,14 @@ func (b *Backup) Pairs(ctx context.Context, from []byte, fn func(key, value []by
 			return nil, err
 		}
 	}
-	if next == nil {
-		b.read.Do(func() { close(b.done) })
+	if next != nil {
+		return next, nil
 	}
-	return next, nil
+	if _, err := b.dueContents(ctx); err != nil { // while the snapshot is there
+		return nil, err
+	}
+	b.read.Do(func() { close(b.done) })
+	return nil, nil
 }
 
 // portable returns what a backup keeps of a pair.
