@@ -70,20 +70,19 @@ func (s *Server) lockOrWait(ctx context.Context, h *host, ino uint64, a *lockArg
 
 	cancel, queued, err := s.locks.LockFunc(ctx, ino, lock.Range, l, func(err error) { s.resolved(b, err) })
 	s.mu.Lock()
-	if !queued || b.state == granted {
-		s.endLocked(b)
+	if err == nil && b.state == ended { // cancelled, unlocked or released meanwhile
 		s.mu.Unlock()
-		return err
-	}
-	if b.state == ended { // cancelled, unlocked or released while it was queued
-		s.mu.Unlock()
-		if !cancel() {
+		if !queued || !cancel() {
 			s.undo(b, cancel)
 		}
 		return statDenied
 	}
+	defer s.mu.Unlock()
+	if !queued || b.state == granted {
+		s.endLocked(b)
+		return err
+	}
 	b.cancel = cancel
-	s.mu.Unlock()
 	return statBlocked
 }
 

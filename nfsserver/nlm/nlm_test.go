@@ -368,6 +368,45 @@ func TestSharesAreBounded(t *testing.T) {
 	}
 }
 
+// pausedLocks answers a request when the test lets it go on.
+type pausedLocks struct {
+	lock.Locks
+	asked, goOn chan struct{}
+}
+
+func (p *pausedLocks) LockFunc(ctx context.Context, ino uint64, s lock.Space, l lock.Lock, done func(error)) (cancel func() bool, waiting bool, err error) {
+	cancel, waiting, err = p.Locks.LockFunc(ctx, ino, s, l, done)
+	close(p.asked)
+	<-p.goOn
+	return cancel, waiting, err
+}
+
+// A request that is cancelled in the moment in which it is granted leaves no lock.
+func TestCancelOfGrant(t *testing.T) {
+	s := newServer(t, &memStore{values: map[string][]byte{}})
+	paused := &pausedLocks{s.locks, make(chan struct{}), make(chan struct{})}
+	s.locks = paused
+	answer := make(chan Stat)
+	go func() { answer <- s.testLock(t, testCaller, "impatient", lockArgs{exclusive: true, block: true}) }()
+	<-paused.asked
+	h := s.hosts[clientName(testCaller, "impatient")]
+	a := lockArgs{exclusive: true}
+	l, err := a.lock(h.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cancel(t.Context(), h, 1, l); err != nil {
+		t.Errorf("CANCEL: %v", err)
+	}
+	close(paused.goOn)
+	if st := <-answer; st != statDenied {
+		t.Errorf("the request: %v", st)
+	}
+	if n := s.locks.Count(); n != 0 {
+		t.Errorf("%d locks are left", n)
+	}
+}
+
 // A client that cannot be reached does not keep what it does not know of.
 func TestGrantThatCannotBeTold(t *testing.T) {
 	s := newServer(t, &memStore{values: map[string][]byte{}})
