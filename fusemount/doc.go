@@ -244,6 +244,14 @@
 // /dev/fuse stays open with it. The thread that asks for sizes has no
 // /dev/fuse; nobody else makes such calls while the mount is in use.
 //
+// # Closes
+//
+// FLUSH, for which close(2) waits, is for what was written and for the POSIX locks of the
+// process. So it comes for files that are opened to write, and for those that somebody has
+// locked through the mount (rawFS.untold, lockers.known); others say that there is nothing to
+// tell (FOPEN_NOFLUSH). A lock that is set through one of these, which is the first of its file,
+// ends with RELEASE, which programs do not wait for: who meets it waits a moment (lock.Ends.Untold).
+//
 // # Killed callers
 //
 // Each request has a context (request) that ends when its caller is killed, for

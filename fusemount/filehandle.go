@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/hanwen/go-fuse/v2/fuse"
+
 	"ogw/vfs"
 	"ogw/vfs/lock"
 )
@@ -20,9 +22,21 @@ type fileHandle struct {
 	plain  atomic.Uint64 // see privClock
 	owners ownerSet      // of locks set through this handle
 	direct bool          // writes go past the kernel's pages
+	untold bool          // no FLUSH comes, see rawFS.untold
 	lost   atomic.Bool   // see rawFS.lose
 	bound  atomic.Bool   // see survival.bind
 	record uint64        // what it was opened with, as the ledger has it
+}
+
+// flags are what the kernel is answered for the handle.
+func (h *fileHandle) flags() (flags uint32) {
+	if h.direct {
+		flags |= fuse.FOPEN_DIRECT_IO
+	}
+	if h.untold {
+		flags |= fuse.FOPEN_NOFLUSH
+	}
+	return flags
 }
 
 // readTries bounds how often a read begins anew while others change the file faster than it

@@ -16,7 +16,12 @@ type lockers struct {
 	last   map[locker]lockedBy
 	files  map[vfs.Ino]int          // of how many owners of each last has something
 	ending map[locker]chan struct{} // closed when the owner's release is done
+	ever   map[vfs.Ino]struct{}     // files that somebody locked, at most maxKnownLocked
 }
+
+// maxKnownLocked bounds the files of which it is known that somebody locked them once. Of others
+// a close may end a lock a moment later (rawFS.untold).
+const maxKnownLocked = 8192
 
 // locker is an owner of locks of a file.
 type locker struct {
@@ -49,7 +54,7 @@ func (l *lockers) use(ctx context.Context, h *fileHandle, fh uint64, o lockOwner
 	defer l.mu.Unlock()
 	before = fh
 	if l.last == nil {
-		l.last, l.files = make(map[locker]lockedBy), make(map[vfs.Ino]int)
+		l.last, l.files, l.ever = make(map[locker]lockedBy), make(map[vfs.Ino]int), make(map[vfs.Ino]struct{})
 	}
 	if was, ok := l.last[k]; !ok {
 		l.files[h.ino]++
@@ -57,6 +62,10 @@ func (l *lockers) use(ctx context.Context, h *fileHandle, fh uint64, o lockOwner
 		was.h.owners.take(o)
 		before = was.fh
 	}
+	if len(l.ever) >= maxKnownLocked {
+		clear(l.ever)
+	}
+	l.ever[h.ino] = struct{}{}
 	l.last[k] = lockedBy{h, fh}
 	h.owners.add(o)
 	return before, nil
@@ -86,6 +95,14 @@ func (l *lockers) locked(ino vfs.Ino) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.files[ino] > 0
+}
+
+// known reports whether somebody locked the file through this mount, for all that is known.
+func (l *lockers) known(ino vfs.Ino) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, known := l.ever[ino]
+	return known
 }
 
 // end returns the owners that locked through a handle last. They lock again when done was

@@ -77,9 +77,12 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 		locks.Closed(ino, l.Owner)
 		if cancel == nil {
 			err = locks.TryLockSoon(ctx, ino, space, l)
-			break
+		} else {
+			err = f.waitForLock(ctx, cancel, in, ino)
 		}
-		err = f.waitForLock(ctx, cancel, in, ino)
+		if err == nil && h.untold {
+			locks.Untold(ino, l.Owner)
+		}
 	}
 	return f.status("setlk", &in.InHeader, err)
 }

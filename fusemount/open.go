@@ -36,9 +36,8 @@ func (f *rawFS) reopened(in *fuse.InHeader, out *fuse.OpenOut) *fileHandle {
 	if h == nil {
 		return nil
 	}
-	if out.Fh = fh; h.direct {
-		out.OpenFlags |= fuse.FOPEN_DIRECT_IO
-	}
+	out.Fh = fh
+	out.OpenFlags |= h.flags()
 	return h
 }
 
@@ -56,6 +55,15 @@ func (f *rawFS) recreated(ctx context.Context, in *fuse.InHeader, out *fuse.Crea
 	return true, err
 }
 
+// untold reports whether the kernel need not tell of each close of a file that is opened with
+// flags, which programs wait for. Nothing is written through it, so that nothing is stored then;
+// but POSIX locks end. So it is told of files that somebody has locked here, or that are opened
+// beside others, whose locks a moment more costs requests to the store. Who locks the file first
+// through such a handle, is taken to give that up at any time (lock.Ends).
+func (f *rawFS) untold(ino vfs.Ino, flags uint32) bool {
+	return flags&unix.O_ACCMODE == unix.O_RDONLY && !f.beside && !f.opt.Writeback && !f.lockers.known(ino)
+}
+
 // addFile gives a file that c opened its number, or closes it.
 func (f *rawFS) addFile(in *fuse.InHeader, c *vfs.Cred, flags uint32, file *vfs.File, out *fuse.OpenOut) (err error) {
 	ino := file.Ino()
@@ -65,9 +73,8 @@ func (f *rawFS) addFile(in *fuse.InHeader, c *vfs.Cred, flags uint32, file *vfs.
 	f.sizes.opened(ino)
 	h := &fileHandle{ino: ino, file: file}
 	h.direct = f.direct && flags&unix.O_ACCMODE != unix.O_RDONLY && (f.beside || !f.primary.Load() || f.conn.several())
-	if h.direct {
-		out.OpenFlags |= fuse.FOPEN_DIRECT_IO
-	}
+	h.untold = f.untold(ino, flags)
+	out.OpenFlags |= h.flags()
 	h.record = openRecord(openFlags(flags), c.UID() != 0, h.direct)
 	if flags&unix.O_NOATIME != 0 {
 		h.record |= recordNoAtime

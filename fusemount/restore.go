@@ -58,6 +58,7 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 		count++
 		opens[unique] = fh
 		h := &fileHandle{ino: vfs.Ino(ino), file: file, direct: record&recordDirect != 0, record: record &^ recordLost}
+		h.untold = !f.beside && record&uint64(vfs.OpenWrite) == 0 // maybe
 		h.lost.Store(record&recordLost != 0)
 		if record&uint64(vfs.OpenWrite) != 0 {
 			h.writes.Store(1) // nobody knows: the next flush stores it
@@ -67,6 +68,9 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 		}
 		for _, o := range owners[fh] {
 			_, _ = f.lockers.use(f.ctx, h, fh, o) // nothing ends yet
+			if h.untold {
+				f.fs.Locks().Untold(uint64(ino), f.owner(o.id))
+			}
 		}
 		f.sizes.opened(h.ino)
 		f.pages.doubt(h.ino) // nothing is known of them

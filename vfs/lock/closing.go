@@ -38,6 +38,17 @@ func (m *Manager) Closing(_ uint64, owner Owner) {
 	}
 }
 
+// Untold implements Locks.
+func (m *Manager) Untold(_ uint64, owner Owner) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c := m.closing[owner]; c != nil {
+		c.untold = true
+	} else {
+		m.closing[owner] = &closing{ended: make(chan struct{}), untold: true}
+	}
+}
+
 // Closed implements Locks.
 func (m *Manager) Closed(_ uint64, owner Owner) {
 	m.mu.Lock()
@@ -100,7 +111,8 @@ func (m *Manager) soon(ctx context.Context, ino uint64, s Space, l Lock, try fun
 }
 
 // closingBlocker reports whether a lock is in the way of l. If its owner may be about to
-// be closed, ended is closed when it is, and over when nobody waits for that any more.
+// be closed, ended is closed when it is, and over when nobody waits for that any more (nil: all
+// who come do).
 func (m *Manager) closingBlocker(ino uint64, s Space, l Lock) (ended, over <-chan struct{}, blocked bool) {
 	if m.InGrace() || l.Normalize(s) != nil {
 		return nil, nil, true
@@ -118,6 +130,9 @@ func (m *Manager) closingBlocker(ino uint64, s Space, l Lock) (ended, over <-cha
 	c := m.closing[b.Owner]
 	if c == nil {
 		return nil, nil, true
+	}
+	if c.untold {
+		return c.ended, nil, true
 	}
 	if c.over == nil {
 		c.over = make(chan struct{})

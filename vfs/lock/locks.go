@@ -57,7 +57,11 @@ type Ends interface {
 	// last: its locks may be gone for programs, though nobody said so yet. Closed must
 	// follow when it is known. ReleaseOwner does not end it.
 	Closing(ino uint64, owner Owner)
-	// Closed ends Closing, which need not have been called: the locks of owner are
+	// Untold notes that of the descriptors of owner no close is told but the last one, and
+	// that a moment later: who meets one of its locks waits as after Closing, each time.
+	// Closed ends it.
+	Untold(ino uint64, owner Owner)
+	// Closed ends Closing and Untold, which need not have been called: the locks of owner are
 	// released, or it is about to ask for one.
 	Closed(ino uint64, owner Owner)
 }

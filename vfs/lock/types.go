@@ -136,14 +136,15 @@ func (l *Lock) Normalize(s Space) error {
 // wait, nor call the Manager. The slice is the caller's.
 type Journal func(ino uint64, s Space, held []Lock)
 
-// closing is an owner of whom a descriptor was closed.
+// closing is an owner of whom a descriptor was closed, or may have been.
 type closing struct {
 	ended chan struct{} // closed by Closed
 	// over is closed when nobody waits for that any more: closingWait after the first
 	// who did, nil before. From the close on it would be over too early: a process that
 	// ends closes all its files, which may take long, before the kernel reports that any
 	// was the last, and whoever saw its end tries then.
-	over chan struct{}
+	over   chan struct{}
+	untold bool // see Ends.Untold: over stays nil
 }
 
 // Entry is a lock that is held, or a request that waits for one.

@@ -42,6 +42,10 @@ func (t *Table) Closing(ino uint64, owner lock.Owner) {
 	}
 }
 
+// Untold implements lock.Locks. One who meets the lock waits, not all: mounts beside others are
+// told of each close.
+func (t *Table) Untold(ino uint64, owner lock.Owner) { t.Closing(ino, owner) }
+
 // Closed implements lock.Locks. There is nothing to do: the release ended it, or the next
 // request does.
 func (t *Table) Closed(uint64, lock.Owner) {}
