@@ -5,7 +5,17 @@ import "sync"
 // bufferSizes are the classes of pooled buffers: small calls and replies, a
 // batch of small replies, a page of a directory, and the transfer sizes that
 // clients negotiate, with room for headers.
-var bufferSizes = [...]int{1 << 10, 8 << 10, 16 << 10, 72 << 10, 264 << 10, 1<<20 + 16<<10}
+var bufferSizes = [...]int{1 << 10, 8 << 10, 16 << 10, 72 << 10, 136 << 10, 264 << 10, 520 << 10, 1<<20 + 16<<10}
+
+// memoryOf returns how many bytes a buffer of n bytes takes.
+func memoryOf(n int) int {
+	for _, size := range bufferSizes {
+		if n <= size {
+			return size
+		}
+	}
+	return n
+}
 
 var bufferPools [len(bufferSizes)]sync.Pool
 

@@ -174,13 +174,16 @@ func (c *conn) stopReading() {
 	c.nc.SetReadDeadline(time.Unix(1, 0))
 }
 
-// reserve waits until n more bytes of the current record fit the budgets.
+// reserve waits until n more bytes of the current record, and the buffer that they need, fit
+// the budgets.
 func (c *conn) reserve(n int) error {
 	c.length += n
 	if c.length <= freeBytes {
 		return nil
 	}
-	n = c.length - c.charged
+	if n = memoryOf(c.length) - c.charged; n <= 0 {
+		return nil
+	}
 	c.flush()
 	since := time.Now()
 	if err := c.acquireRequest(n); err != nil {
@@ -315,7 +318,7 @@ func (c *conn) reserveReply(call *Call, n int) error {
 	if n <= freeBytes {
 		return nil
 	}
-	n = min(n, c.srv.cfg.MaxRecord) // no handler sends more
+	n = memoryOf(min(n, c.srv.cfg.MaxRecord)) // no handler sends more
 	c.flush()
 	if err := c.replies.acquire(c.ctx, n); err != nil {
 		return err

@@ -344,6 +344,25 @@ func TestBytesAreBounded(t *testing.T) {
 	o.want("another client", 1)
 }
 
+// TestBuffersAreBounded: a record counts as much as the buffer that it takes.
+func TestBuffersAreBounded(t *testing.T) {
+	h := start(t, Config{StallTimeout: time.Minute})
+	for _, n := range []int{freeBytes + 1, 100 << 10, 300 << 10, 1 << 20} {
+		c := h.dial()
+		c.Write(frame(make([]byte, n))[:5]) // of a record that does not come
+		want := DefaultBytes - cap(GetBuffer(n).B)
+		for begin := time.Now(); h.srv.requests.Free() != want; time.Sleep(time.Millisecond) {
+			if time.Since(begin) > 10*time.Second {
+				t.Fatalf("%d bytes are reserved for a record of %d", DefaultBytes-h.srv.requests.Free(), n)
+			}
+		}
+		c.Close()
+		for h.srv.requests.Free() != DefaultBytes {
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
 func TestDuplicates(t *testing.T) {
 	h := start(t, Config{})
 	a, b := h.dial(), h.dial()

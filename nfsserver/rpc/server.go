@@ -31,10 +31,10 @@ const (
 	DefaultCalls = 2048
 	// DefaultConnBytes lets one connection keep 24 transfers of 1 MiB in
 	// flight, each way.
-	DefaultConnBytes = 24 << 20
+	DefaultConnBytes = 25 << 20
 	// DefaultBytes bounds all requests, and again all replies, in memory. One
 	// client alone gets half, what two full connections hold.
-	DefaultBytes = 96 << 20
+	DefaultBytes = 100 << 20
 	// DefaultIdleTimeout is longer than the 5 minutes after which clients
 	// drop idle connections themselves.
 	DefaultIdleTimeout = 6 * time.Minute
@@ -127,8 +127,8 @@ func NewServer(cfg Config) *Server {
 		cfg: cfg, log: cfg.Logger,
 		programs:  make(map[uint32]*Program),
 		dups:      newDupCache(),
-		requests:  share.NewPool(cfg.Bytes, cfg.MaxRecord), // a record of everyone's, or its reader waited forever
-		replies:   share.NewPool(cfg.Bytes, cfg.MaxRecord),
+		requests:  share.NewPool(cfg.Bytes, memoryOf(cfg.MaxRecord)), // a record of everyone's, or its reader waited forever
+		replies:   share.NewPool(cfg.Bytes, memoryOf(cfg.MaxRecord)),
 		calls:     share.NewPool(cfg.Calls, floorCalls),
 		unsent:    unsent.NewPool(min(unsent.Conns, unsent.Conns*cfg.Bytes/DefaultBytes)),
 		pipes:     pipe.NewPool(maxPipes),
@@ -157,8 +157,8 @@ func (c Config) withDefaults() Config {
 	def(&c.ConnBytes, DefaultConnBytes)
 	def(&c.Bytes, DefaultBytes)
 	// One record must fit every budget, else its reader would wait forever.
-	c.ConnBytes = max(c.ConnBytes, c.MaxRecord)
-	c.Bytes = max(c.Bytes, c.MaxRecord)
+	c.ConnBytes = max(c.ConnBytes, memoryOf(c.MaxRecord))
+	c.Bytes = max(c.Bytes, memoryOf(c.MaxRecord))
 	if c.IdleTimeout <= 0 {
 		c.IdleTimeout = DefaultIdleTimeout
 	}
