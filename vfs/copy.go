@@ -170,7 +170,10 @@ func (c *copying) sameKey(dst *keypath.Key) bool {
 
 // source reads the source and fills what the copy takes from it.
 func (c *copying) source(ctx context.Context, t cluster.Txn) (*record.Inode, error) {
-	from, err := c.fs.rights.Object(ctx, t, c.src, ActReadObject)
+	judge, from, err := c.fs.rights.JudgedObject(ctx, t, c.src, ActReadObject)
+	if err == nil && (!c.o.ReplaceMeta || c.o.SourceTags) {
+		err = judge.ReadsTags(from)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -168,10 +168,13 @@ type CopyOptions struct {
 	// either way.
 	ReplaceMeta bool
 	Meta        ObjectMeta
-	SourceCond  Preconditions
-	Cond        Preconditions // of the destination
-	Owner       *Cred
-	Mode        uint32
+	// SourceTags says that the tags in Meta are the source's: who copies must have the right to
+	// read them, as if Meta were not taken.
+	SourceTags bool
+	SourceCond Preconditions
+	Cond       Preconditions // of the destination
+	Owner      *Cred
+	Mode       uint32
 	// Bucket, if set, is the only one that the copy goes into, as in PutOptions.
 	Bucket Ino
 	// ChecksumAlgorithm of the copy, over all of it; "" takes what the source has.

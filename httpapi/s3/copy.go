@@ -129,7 +129,7 @@ func (q *request) copyWith(src vfs.ObjectName, info vfs.ObjectInfo, change *meta
 	for attempt := 1; ; attempt++ {
 		opts := o
 		opts.Meta, opts.ReplaceMeta = change.merge(&info.Meta)
-		if !change.replaceTags {
+		if opts.SourceTags = !change.replaceTags; opts.SourceTags {
 			q.keys.tags, _ = url.ParseQuery(info.Meta.Tags()) // which the store wrote
 		}
 		pinned := opts.ReplaceMeta && !(change.replaceMeta && change.replaceTags) && len(o.SourceCond.IfMatch) == 0

@@ -127,6 +127,7 @@ func (j *Judge) Write(k *keypath.Key, bucket record.Ino, m *record.ObjectMeta, a
 const (
 	policyPutACL  = "s3:PutObjectAcl"
 	policyPutTags = "s3:PutObjectTagging"
+	policyGetTags = "s3:GetObjectTagging"
 )
 
 // Describes returns ErrAccess if a publication brings an ACL or tags, which policies
@@ -147,6 +148,18 @@ func (j *Judge) Describes(act Action, m *record.ObjectMeta) error {
 		return j.grantsAs(act, policyPutTags, nil)
 	}
 	return nil
+}
+
+// ReadsTags returns ErrAccess if the tags of n, which there are, may not be read by whoever reads n,
+// since policies know that as an action of its own.
+func (j *Judge) ReadsTags(n *record.Inode) error {
+	if n.Object.Tags() == "" || j.Free() || j.Subject.Local {
+		return nil
+	}
+	if by, err := j.ByKeys(); err != nil || !by {
+		return err
+	}
+	return j.grantsAs(ActReadObject, policyGetTags, n)
 }
 
 // grantsLinked asks for an object that a symbolic link led to under its own key: a
