@@ -222,3 +222,6 @@ type UploadInfo = uploads.Info
 
 // CompleteOptions of CompleteUpload.
 type CompleteOptions = uploads.CompleteOptions
+
+// UploadMismatchError says that an upload is not what CompleteOptions state of it.
+type UploadMismatchError = uploads.MismatchError

@@ -168,6 +168,29 @@ func TestPolicyConditions(t *testing.T) {
 	d.wantRaw("bob", "PUT", "/cond/k?tagging", []byte("<Tagging><TagSet><Tag><Key>a</Key><Value>c</Value></Tag></TagSet></Tagging>"), nil, 403, "AccessDenied")
 }
 
+// TestPolicyOfUploads: who may only put objects completes an upload, whatever the request states of it.
+func TestPolicyOfUploads(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "drop")
+	d.setPolicy("drop", `{"Effect":"Allow","Principal":BOB,"Action":"s3:PutObject","Resource":"BKT/*"}`,
+		`{"Effect":"Deny","Principal":BOB,"Action":"s3:ListMultipartUploadParts","Resource":"BKT/*"}`)
+	_, started := d.wantRaw("bob", "POST", "/drop/k?uploads", nil, nil, 200, "<UploadId>")
+	_, id, _ := strings.Cut(started, "<UploadId>")
+	id, _, _ = strings.Cut(id, "<")
+	target := "/drop/k?uploadId=" + escape(id)
+	d.wantRaw("bob", "GET", target, nil, nil, 403, "AccessDenied")
+	res, _ := d.wantRaw("bob", "PUT", target+"&partNumber=1", []byte("small"), nil, 200, "")
+	complete := []byte("<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>" + res.Header.Get("ETag") + "</ETag></Part></CompleteMultipartUpload>")
+	stated := func(size, kind string) map[string]string {
+		return map[string]string{"X-Amz-Mp-Object-Size": size, "X-Amz-Checksum-Type": kind}
+	}
+	d.wantRaw("bob", "POST", target, complete, stated("5", "COMPOSITE"), 400, "FULL_OBJECT checksum mode")
+	d.wantRaw("bob", "POST", target, complete, stated("6", "FULL_OBJECT"), 400, "x-amz-mp-object-size")
+	d.wantRaw("bob", "POST", target, complete, stated("x", "FULL_OBJECT"), 400, "x-amz-mp-object-size")
+	d.wantRaw("bob", "POST", target, complete, stated("5", "x"), 400, "x-amz-checksum-type")
+	d.wantRaw("bob", "POST", target, complete, stated("5", "full_object"), 200, "CompleteMultipartUploadResult")
+}
+
 // TestPolicyConditionsOfOthers: who puts into a request what a condition asks for, where the request
 // does not go by it, gains nothing and escapes nothing.
 func TestPolicyConditionsOfOthers(t *testing.T) {

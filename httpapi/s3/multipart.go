@@ -169,7 +169,6 @@ func (c *completeOne) part() (vfs.CompletePart, error) {
 // completeUpload is CompleteMultipartUpload. The store only writes metadata,
 // so there is no need to keep the client waiting with spaces, as S3 does.
 func (q *request) completeUpload() error {
-	upload := q.q.Get("uploadId")
 	objectSum, err := objectChecksum(q.r.Header)
 	if err != nil {
 		return err
@@ -178,15 +177,13 @@ func (q *request) completeUpload() error {
 	if err != nil {
 		return err
 	}
-	if err := q.checkUploadType(upload); err != nil {
+	o := vfs.CompleteOptions{Parts: parts, MinPartBytes: minPartBytes, Cond: httpapi.ParseConditions(q.r.Header, "").VFS(), Checksum: objectSum}
+	if err := q.completeStated(&o); err != nil {
 		return err
 	}
-	if err := q.checkObjectSize(upload, parts); err != nil && !errors.Is(err, vfs.ErrNoSuchUpload) { // else completed before, perhaps
-		return err
-	}
-	info, err := q.fs.CompleteUpload(q.ctx, q.name.Upload(upload), vfs.CompleteOptions{Parts: parts, MinPartBytes: minPartBytes, Cond: httpapi.ParseConditions(q.r.Header, "").VFS(), Checksum: objectSum})
+	info, err := q.fs.CompleteUpload(q.ctx, q.name.Upload(q.q.Get("uploadId")), o)
 	if err != nil {
-		return err
+		return statedError(err, &o)
 	}
 	var x xmlWriter
 	x.start("CompleteMultipartUploadResult", xmlNamespace)
@@ -197,26 +194,6 @@ func (q *request) completeUpload() error {
 	x.checksum(info.Checksums, true)
 	x.end("CompleteMultipartUploadResult")
 	x.send(q.w, q.r, http.StatusOK)
-	return nil
-}
-
-// checkUploadType compares x-amz-checksum-type with what the upload was created
-// with.
-func (q *request) checkUploadType(upload string) error {
-	kind := q.r.Header.Get("X-Amz-Checksum-Type")
-	if kind == "" {
-		return nil
-	}
-	up, err := q.fs.GetUpload(q.ctx, q.name.Upload(upload))
-	if errors.Is(err, vfs.ErrNoSuchUpload) {
-		return nil // it may be completed already
-	}
-	if err != nil {
-		return err
-	}
-	if want := checksumType(up.ChecksumComposite); !strings.EqualFold(kind, want) {
-		return newError(codeInvalidRequest).withMessage("The upload was created using the %s checksum mode. The complete request must use the same checksum mode.", want)
-	}
 	return nil
 }
 
@@ -276,34 +253,36 @@ func objectChecksum(h http.Header) (*vfs.Checksum, error) {
 	return sum, nil
 }
 
-// checkObjectSize compares x-amz-mp-object-size with the parts named.
-func (q *request) checkObjectSize(upload string, parts []vfs.CompletePart) error {
-	v := q.r.Header.Get("X-Amz-Mp-Object-Size")
-	if v == "" {
-		return nil
-	}
-	want, err := strconv.ParseInt(v, 10, 64)
-	if err != nil || want < 0 {
-		return newError(codeInvalidRequest).withMessage("Value for x-amz-mp-object-size header is invalid.")
-	}
-	sizes := map[int]int64{}
-	for after, more := 0, true; more; {
-		var page []vfs.PartInfo
-		if page, more, err = q.fs.ListParts(q.ctx, q.name.Upload(upload), after, maxPage); err != nil {
-			return err
+// completeStated reads what the request states of the object beside its checksum.
+func (q *request) completeStated(o *vfs.CompleteOptions) error {
+	if kind := q.r.Header.Get("X-Amz-Checksum-Type"); kind != "" {
+		composite := strings.EqualFold(kind, checksumType(true))
+		if !composite && !strings.EqualFold(kind, checksumType(false)) {
+			return newError(codeInvalidRequest).withMessage("Value for x-amz-checksum-type header is invalid.")
 		}
-		for _, p := range page {
-			sizes[p.Number], after = p.Size, p.Number
+		o.Composite = &composite
+	}
+	if v := q.r.Header.Get("X-Amz-Mp-Object-Size"); v != "" {
+		size, err := strconv.ParseInt(v, 10, 64)
+		if err != nil || size < 0 {
+			return newError(codeInvalidRequest).withMessage("Value for x-amz-mp-object-size header is invalid.")
 		}
-	}
-	var total int64
-	for _, p := range parts {
-		total += sizes[p.Number]
-	}
-	if total != want {
-		return newError(codeInvalidRequest).withMessage("The provided 'x-amz-mp-object-size' header value does not match what was computed.")
+		o.Size = &size
 	}
 	return nil
+}
+
+// statedError is the error of S3 for an upload that is not what the request states.
+func statedError(err error, o *vfs.CompleteOptions) error {
+	mismatch, ok := errors.AsType[*vfs.UploadMismatchError](err)
+	switch {
+	case !ok:
+		return err
+	case mismatch.Size:
+		return newError(codeInvalidRequest).withMessage("The provided 'x-amz-mp-object-size' header value does not match what was computed.")
+	}
+	return newError(codeInvalidRequest).withMessage("The upload was created using the %s checksum mode. The complete request must use the same checksum mode.",
+		checksumType(!*o.Composite))
 }
 
 // abortUpload is AbortMultipartUpload.

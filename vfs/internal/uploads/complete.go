@@ -26,6 +26,32 @@ type CompleteOptions struct {
 	MinPartBytes int64                  // that all parts but the last have at least; another is ErrPartTooSmall
 	Cond         objects.Preconditions  // of what stands under the key
 	Checksum     *checksum.Sum          // of the whole object, as the client states it; may be nil
+	// Size of the object, and whether its checksum is one of those of its parts, as the client
+	// states them, if not nil. Others are a *MismatchError.
+	Size      *int64
+	Composite *bool
+}
+
+// MismatchError says that an upload is not what a client states of it. It is fserr.ErrInvalid.
+type MismatchError struct {
+	Size bool // else Composite
+}
+
+func (e *MismatchError) Error() string {
+	if e.Size {
+		return "another size than stated"
+	}
+	return "another type of checksum than stated"
+}
+
+func (e *MismatchError) Unwrap() error { return fserr.ErrInvalid }
+
+// checkType compares the type of the checksum.
+func (o *CompleteOptions) checkType(u *record.Upload) error {
+	if o.Composite != nil && *o.Composite != u.Composite {
+		return &MismatchError{}
+	}
+	return nil
 }
 
 // Publisher makes what was assembled the object under the key.
@@ -114,6 +140,9 @@ func (c *completion) measure(ctx context.Context) (u *record.Upload, stored int,
 		if u, err = c.Rights.Upload(ctx, r, c.name, rights.ActWriteObject); err != nil {
 			return err
 		}
+		if err := c.o.checkType(u); err != nil { // which may be why a part has not what is stated of it
+			return err
+		}
 		a := objects.NewAssembly(u, c.o.Parts, c.o.MinPartBytes)
 		stored = 0
 		for done := false; !done; {
@@ -123,10 +152,18 @@ func (c *completion) measure(ctx context.Context) (u *record.Upload, stored int,
 			}
 			stored += len(list)
 		}
-		_, err = a.Object(c.o.Checksum)
+		_, err = c.object(a)
 		return err
 	})
 	return u, stored, err
+}
+
+// object returns what the parts make, if it is what the client states.
+func (c *completion) object(a *objects.Assembly) (record.Object, error) {
+	if c.o.Size != nil && *c.o.Size != a.Size {
+		return record.Object{}, &MismatchError{Size: true}
+	}
+	return a.Object(c.o.Checksum)
 }
 
 // assemble does all in the transaction that publishes.
@@ -156,7 +193,7 @@ func (c *completion) assemble(ctx context.Context, t *Txn) (Assembled, error) {
 // finish ends the upload, of which a became an object. Of its extents, those of list
 // are not stored yet.
 func (c *completion) finish(t *Txn, u *record.Upload, a *objects.Assembly, list []record.Extent) (Assembled, error) {
-	object, err := a.Object(c.o.Checksum)
+	object, err := c.object(a)
 	if err != nil {
 		return Assembled{}, err
 	}
