@@ -2,6 +2,8 @@ package nfsserver
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -21,6 +23,30 @@ func (k *fullKV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
 		return cluster.ErrNoSpace
 	}
 	return k.KV.Update(ctx, fn)
+}
+
+// TestLossOfAnotherCommit: a COMMIT that finds nothing to store, since another one is about to tell
+// that it was lost, answers with another verifier.
+func TestLossOfAnotherCommit(t *testing.T) {
+	s := newSite(t)
+	c := s.mount("/", 0)
+	_, dir, _ := c.mkdir(c.root, "bucket", set{})
+	_, fh, _ := c.create(dir, "f", createUnchecked, set{})
+	wrote := c.put(fh, "text", unstable)
+	if _, err := s.fs.PutObject(t.Context(), vfs.ObjectName{Bucket: "bucket", Key: "f"}, strings.NewReader("object"), vfs.PutOptions{Size: 6}); err != nil {
+		t.Fatal(err)
+	}
+	files := s.srv.files
+	files.mu.Lock()
+	for _, f := range files.files { // the other COMMIT
+		if err := f.file.Sync(t.Context()); !errors.Is(err, vfs.ErrStale) {
+			t.Errorf("nothing was lost: %v", err)
+		}
+	}
+	files.mu.Unlock()
+	if st, v := c.commit(fh); st == OK && v == wrote {
+		t.Error("the same verifier after the data was lost")
+	}
 }
 
 // TestLostWrite: the verifier is another one after data was lost, also of a WRITE that noted that

@@ -50,6 +50,7 @@ type directories interface {
 type state interface {
 	StatFS(ctx context.Context) (vfs.StatFS, error)
 	SyncInode(ctx context.Context, ino vfs.Ino) error
+	Losses() uint64
 	Exclusive() bool
 	Locks() lock.Locks
 }

@@ -187,7 +187,7 @@ func (q *request) writeOpen(ctx context.Context, ino vfs.Ino, data []byte, off i
 		if err != nil {
 			return nil, nil, 0, err
 		}
-		verifier := q.s.verifier.Load()
+		verifier := q.s.writeVerifier()
 		committed := !f.unstable.Load()
 		n, err := f.file.WriteAtFor(ctx, &q.cred, data, off)
 		if err == nil {
@@ -236,6 +236,6 @@ func commit(ctx context.Context, q *request) error {
 	q.s.files.awaitCloses(ino)
 	q.ok()
 	q.wcc(&a)
-	q.out.Uint64(q.s.verifier.Load())
+	q.out.Uint64(q.s.writeVerifier())
 	return nil
 }
