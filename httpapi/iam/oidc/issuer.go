@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha1"
 	"crypto/tls"
@@ -53,19 +54,31 @@ type issuer struct {
 
 func newIssuer(name string, p *iam.Provider, now func() time.Time, pause time.Duration) *issuer {
 	x := &issuer{name: name, created: p.Created, thumbprints: slices.Clone(p.Thumbprints), now: now, pause: pause}
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, VerifyConnection: x.trusts} //nolint:gosec // trusts verifies
-	t.MaxConnsPerHost, t.MaxResponseHeaderBytes = 2, 16<<10
-	x.client = &http.Client{Transport: x.bounded(t), Timeout: fetchTime, CheckRedirect: func(*http.Request, []*http.Request) error {
+	x.client = &http.Client{Transport: x.bounded(), Timeout: fetchTime, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return errors.New("redirects are not followed")
 	}}
 	return x
 }
 
-// trusts verifies a certificate by the roots of the system, or else by one of its chain
-// whose fingerprint the provider has.
-func (x *issuer) trusts(s tls.ConnectionState) error {
-	chain := x509.VerifyOptions{DNSName: s.ServerName, Intermediates: x509.NewCertPool(), CurrentTime: x.now()}
+// transport is for one request to a host. A connection lasts no longer: documents are
+// seldom fetched, and what verifies its certificate knows that host.
+func (x *issuer) transport(host string) *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, //nolint:gosec // trusts verifies
+		VerifyConnection: func(s tls.ConnectionState) error { return x.trusts(s, host) }}
+	t.DisableKeepAlives, t.MaxResponseHeaderBytes = true, 16<<10
+	return t
+}
+
+// trusts verifies a certificate for a host by the roots of the system, or else by one of
+// its chain whose fingerprint the provider has.
+func (x *issuer) trusts(s tls.ConnectionState, host string) error {
+	// TLS has no server name for an address, and another than the host for a proxy.
+	name := cmp.Or(s.ServerName, host)
+	if name == "" { // x509 would take any
+		return errors.New("the URL names no host")
+	}
+	chain := x509.VerifyOptions{DNSName: name, Intermediates: x509.NewCertPool(), CurrentTime: x.now()}
 	for _, c := range s.PeerCertificates[1:] {
 		chain.Intermediates.AddCert(c)
 	}
@@ -94,7 +107,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 // bounded asks by https, with a pause before it asks again, and reads no more than
 // maxDocument.
-func (x *issuer) bounded(t http.RoundTripper) http.RoundTripper {
+func (x *issuer) bounded() http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		if r.URL.Scheme != "https" {
 			return nil, fmt.Errorf("%w: %s is not https", ErrUnreachable, r.URL)
@@ -102,7 +115,7 @@ func (x *issuer) bounded(t http.RoundTripper) http.RoundTripper {
 		if err := x.turn(r); err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
-		a, err := t.RoundTrip(r)
+		a, err := x.transport(r.URL.Hostname()).RoundTrip(r)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
