@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"errors"
 	"io"
+	"os"
 	"time"
 )
 
@@ -35,7 +37,11 @@ func (b *trackedBody) Read(p []byte) (int, error) {
 		// The server goes on reading to notice a client that leaves; a
 		// deadline left behind would cancel a request that takes its time.
 		b.ended = true
-		b.pace.clear()
+		// One that passed stays: net/http reads the rest before it sends the
+		// answer, and would wait for ever for a client that stands still.
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			b.pace.clear()
+		}
 	}
 	return n, err
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -270,5 +271,31 @@ func TestBodyNeverSent(t *testing.T) {
 				t.Errorf("the connection stays: %q %v", got, err)
 			}
 		})
+	}
+}
+
+// A body that stood still does not keep the answer to that: net/http reads the rest of
+// it first, which had no deadline.
+func TestAnswerToStalledBody(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(Frame(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		BodyBy(r, time.Now().Add(50*time.Millisecond))
+		_, err := io.ReadAll(r.Body)
+		BodyBy(r, time.Time{})
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the body: %v", err)
+		}
+		http.Error(w, "no", http.StatusRequestTimeout)
+	}), FrameConfig{Logger: quiet()}))
+	defer srv.Close()
+	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n")
+	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if got, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 408") {
+		t.Errorf("%q %v", got, err)
 	}
 }
