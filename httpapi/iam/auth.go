@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"ogw/httpapi"
 	"ogw/httpapi/fair"
@@ -69,7 +70,9 @@ func (q *request) anonymous() error {
 	if !isForm(q.r) {
 		return missing
 	}
+	httpapi.BodyBy(q.r, time.Now().Add(q.strangerTime))
 	body, err := q.body(maxAnonymousBody)
+	httpapi.BodyBy(q.r, time.Time{})
 	if err != nil {
 		return err
 	}
@@ -88,7 +91,10 @@ func (q *request) body(most int64) ([]byte, error) {
 	if int64(len(b)) > most {
 		return nil, newError("RequestEntityTooLarge", http.StatusRequestEntityTooLarge, "The request is larger than %d bytes.", most)
 	}
-	return b, err
+	if err != nil {
+		return nil, newError("RequestTimeout", http.StatusRequestTimeout, "The body of the request did not come, or not in time.")
+	}
+	return b, nil
 }
 
 // become makes u the caller for all that follows.

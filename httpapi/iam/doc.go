@@ -16,7 +16,8 @@
 // or sts: S3 has none such. So is an unsigned one whose body is a form of the query
 // protocol; it may bring a web identity and nothing else. Nothing of a body is read for
 // an access key that is not known, and never more than maxBody, or maxAnonymousBody of
-// what is not signed; nothing is done before its signature was found right.
+// what is not signed; nothing is done before its signature was found right. Requests
+// that nobody signed have places of their own (maxStrangers), and strangerTime to come.
 //
 // Who may do what is decided in vfs, in the transaction that acts.
 //

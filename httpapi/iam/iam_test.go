@@ -27,9 +27,10 @@ import (
 
 // door is a store with the users root, an administrator, and alice and bob.
 type door struct {
-	t   *testing.T
-	fs  *vfs.FS
-	url string
+	t      *testing.T
+	fs     *vfs.FS
+	server *Server
+	url    string
 }
 
 func newDoor(t *testing.T) *door {
@@ -46,9 +47,10 @@ func newDoor(t *testing.T) *door {
 		}
 	}
 	next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	s := httptest.NewServer(New(fs, Config{Next: next}))
+	server := New(fs, Config{Next: next})
+	s := httptest.NewServer(server)
 	t.Cleanup(s.Close)
-	return &door{t, fs, s.URL}
+	return &door{t, fs, server, s.URL}
 }
 
 // signed is a request as the SDKs sign it.

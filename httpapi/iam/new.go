@@ -20,7 +20,8 @@ func New(fs *vfs.FS, c Config) *Server {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	s := &Server{fs: fs, cfg: c, verify: map[string]*sigv4.Verifier{}, bodies: fair.NewPool(maxBodies), operations: operations, issuers: oidc.New(c.Now)}
+	s := &Server{fs: fs, cfg: c, verify: map[string]*sigv4.Verifier{}, operations: operations, issuers: oidc.New(c.Now),
+		bodies: fair.NewPool(maxBodies), strangers: fair.NewPool(maxStrangers), strangerTime: strangerTime}
 	for service := range namespaces {
 		// Both services are global: clients sign for whatever region they have.
 		s.verify[service] = sigv4.New(sigv4.Config{Service: service, V2: sigv4.V2None, Now: c.Now})

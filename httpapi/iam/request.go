@@ -33,11 +33,14 @@ type Config struct {
 
 // Server is the door. It is an http.Handler.
 type Server struct {
-	fs      namespace
-	cfg     Config
-	verify  map[string]*sigv4.Verifier // by service
-	bodies  *fair.Pool
-	handler http.Handler
+	fs     namespace
+	cfg    Config
+	verify map[string]*sigv4.Verifier // by service
+	// bodies are those of signed requests; strangers have their own, as nobody knows
+	// them before they are read.
+	bodies, strangers *fair.Pool
+	strangerTime      time.Duration
+	handler           http.Handler
 	// operations are those of each service.
 	operations map[string]map[string]handler
 	issuers    *oidc.Verifier

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"ogw/httpapi"
 	"ogw/httpapi/fair"
@@ -16,8 +17,14 @@ const (
 	// maxBody bounds a request: the longest text of a policy that IAM takes, 128
 	// KiB, each byte as three.
 	maxBody = 512 << 10
-	// maxBodies bounds the bodies that are read or worked on at a time: 32 MiB.
+	// maxBodies bounds the signed bodies that are read or worked on at a time: 32 MiB.
 	maxBodies = 64
+	// maxStrangers bounds the requests that nobody signed and that are read or worked
+	// on at a time, so that they leave maxBodies alone: 5 MiB.
+	maxStrangers = 64
+	// strangerTime bounds how long such a body may take to come: on a line of 64
+	// kbit/s.
+	strangerTime = 10 * time.Second
 	// maxAnonymousBody bounds a request that nobody signed: a web identity of 20,000
 	// bytes and a session policy, each byte as three.
 	maxAnonymousBody = 72 << 10
@@ -71,11 +78,14 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 // answer runs the request and returns the document that answers it.
 func (q *request) answer() ([]byte, error) {
-	key := fair.Address(q.r.RemoteAddr)
-	if !q.bodies.Take(key, 1) {
+	key, places := fair.Address(q.r.RemoteAddr), q.bodies
+	if q.r.Header.Get("Authorization") == "" {
+		places = q.strangers
+	}
+	if !places.Take(key, 1) {
 		return nil, errThrottling
 	}
-	defer q.bodies.Give(key, 1)
+	defer places.Give(key, 1)
 	if err := q.authenticate(); err != nil {
 		return nil, err
 	}
