@@ -10,6 +10,7 @@ import (
 	"hash"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"ogw/httpapi/apierr"
@@ -18,8 +19,8 @@ import (
 
 // digests are what a client says about the bytes that it sends.
 type digests struct {
-	md5 []byte // verified by the store, which computes it anyway
-	sum []digest
+	md5 []byte   // verified by the store, which computes it anyway
+	sum []digest // one of each algorithm: they are computed while the body comes
 }
 
 // digest is one hash to verify on the way.
@@ -95,6 +96,12 @@ func (d *digests) add(algorithm, value string) error {
 			return fmt.Errorf("%w: two md5 digests", vfs.ErrBadDigest)
 		}
 		d.md5 = sum
+		return nil
+	}
+	if i := slices.IndexFunc(d.sum, func(s digest) bool { return s.algorithm == algorithm }); i >= 0 {
+		if string(d.sum[i].want) != string(sum) {
+			return fmt.Errorf("%w: two %s digests", vfs.ErrBadDigest, algorithm)
+		}
 		return nil
 	}
 	d.sum = append(d.sum, digest{algorithm, sum, make()})

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -280,6 +281,8 @@ func TestDigests(t *testing.T) {
 		{"Digest: SHA-256=" + b64(wrong[:]), 400},
 		{"Digest: SHA=" + b64(wrong[:20]), 400},
 		{"Digest: nonsense", 400},
+		{"Repr-Digest: sha-256=:" + b64(s2[:]) + ":, sha-256=:" + b64(s2[:]) + ":", 201},
+		{"Repr-Digest: sha-256=:" + b64(s2[:]) + ":, sha-256=:" + b64(wrong[:]) + ":", 400},
 	} {
 		a := g.do("PUT", "/d/x", "body", c.header)
 		if a.StatusCode != c.want {
@@ -651,6 +654,29 @@ func FuzzRanges(f *testing.F) {
 			t.Fatalf("%q of %d: %v %v", header, size, ranges, err)
 		}
 	})
+}
+
+// TestDigestsRepeated: a digest is computed once, however often a client repeats it in
+// whatever headers; two that differ are refused before the body.
+func TestDigestsRepeated(t *testing.T) {
+	b64 := func(b byte, n int) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{b}, n)) }
+	same := http.Header{"Digest": {"SHA-256=" + b64(1, 32), "sha=" + b64(1, 20)}}
+	for range 100 {
+		same.Add("Content-Digest", "sha-256=:"+b64(1, 32)+":, sha-512=:"+b64(1, 64)+":")
+		same.Add("Repr-Digest", "sha-512=:"+b64(1, 64)+":")
+	}
+	if d, err := parseDigests(same); err != nil || len(d.sum) != 3 {
+		t.Errorf("%d are computed: %v", len(d.sum), err)
+	}
+	for _, h := range []http.Header{
+		{"Content-Digest": {"sha-256=:" + b64(1, 32) + ":, sha-256=:" + b64(2, 32) + ":"}},
+		{"Content-Digest": {"sha-512=:" + b64(1, 64) + ":"}, "Repr-Digest": {"sha-512=:" + b64(2, 64) + ":"}},
+		{"Digest": {"SHA=" + b64(1, 20), "SHA=" + b64(2, 20)}},
+	} {
+		if _, err := parseDigests(h); !errors.Is(err, vfs.ErrBadDigest) {
+			t.Errorf("%v: %v", h, err)
+		}
+	}
 }
 
 func FuzzDigests(f *testing.F) {
