@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"ogw/cluster"
 	"ogw/vfs/iam"
 	"ogw/vfs/internal/rights"
+	"ogw/vfs/policy"
 	"ogw/vfs/users"
 )
 
@@ -175,4 +177,41 @@ func TestSessionEnds(t *testing.T) {
 	after(901 * time.Second)
 	_, _, _, err = c.fs.IAM().Credential(bg, credentials.Key, credentials.Token)
 	want(t, err, iam.ErrTokenExpired)
+}
+
+// TestProviderCreatedAnew: a session ends with the identity provider that vouched for it,
+// for good, also where the same issuer is listed again; those of the new one hold from
+// the second on in which it was listed.
+func TestProviderCreatedAnew(t *testing.T) {
+	c := newCast(t)
+	c.worker()
+	clock := c.fs.cfg.Now
+	at := func(d time.Duration) {
+		c.fs.cfg.Now = func() time.Time { return clock().Truncate(time.Second).Add(d) }
+		c.fs.rights.IAM = iam.New(iam.Config{Store: userStore{c.fs}, Users: c.fs.users, May: c.fs.rights.MayAdminister, Secret: c.fs.StoreSecret, Now: c.fs.cfg.Now})
+	}
+	create := func() {
+		_, err := c.fs.IAM().CreateProvider(bg, "https://id.example", []string{"ogw"}, nil)
+		want(t, err, nil)
+	}
+	begin := func() iam.Credentials {
+		s, err := c.fs.IAM().Assume(bg, iam.Assume{Role: iam.RoleARN("/", "worker"), Session: "sess", Provider: "id.example"},
+			func(cluster.Reader, *iam.Role, *policy.Document) error { return nil })
+		want(t, err, nil)
+		return s
+	}
+	at(900 * time.Millisecond)
+	create()
+	s := begin()
+	c.reopened(s)
+	want(t, c.fs.IAM().DeleteProvider(bg, "id.example"), nil)
+	refused := func() {
+		_, _, _, err := c.fs.IAM().Credential(bg, s.Key, s.Token)
+		want(t, err, iam.ErrBadToken)
+	}
+	refused()
+	at(10 * time.Second)
+	create()
+	refused()
+	c.reopened(begin())
 }

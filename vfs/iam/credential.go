@@ -3,6 +3,7 @@ package iam
 import (
 	"context"
 	"errors"
+	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
@@ -57,10 +58,8 @@ func (d *Directory) sessionOf(ctx context.Context, key, token string) (u users.U
 		return u, s, nil
 	}
 	err = d.store.View(ctx, func(r cluster.Reader) error {
-		if s.Provider != "" {
-			if v, err := r.Get(record.ProviderKey(s.Provider)); err != nil || v == nil {
-				return errors.Join(err, ErrBadToken)
-			}
+		if err := vouched(r, s); err != nil {
+			return err
 		}
 		set, err := d.SetOf(r, s.Who)
 		if errors.Is(err, fserr.ErrNotExist) {
@@ -72,4 +71,25 @@ func (d *Directory) sessionOf(ctx context.Context, key, token string) (u users.U
 		return err
 	})
 	return u, s, err
+}
+
+// vouched returns ErrBadToken unless the identity provider of a session is there, if it
+// has one, and is the one that vouched: another of the same URL was created later. A
+// session knows its second only, in which its provider may have been created.
+func vouched(r cluster.Reader, s *Session) error {
+	if s.Provider == "" {
+		return nil
+	}
+	v, err := r.Get(record.ProviderKey(s.Provider))
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		return ErrBadToken
+	}
+	p, err := record.DecodeProvider(s.Provider, v)
+	if err == nil && time.Unix(0, p.Created).Unix() > s.Issued {
+		err = ErrBadToken
+	}
+	return err
 }
