@@ -16,12 +16,15 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 
+	"ogw/vfs/clients/guess"
 	"ogw/vfs/iam"
 )
 
@@ -204,8 +207,9 @@ func TestForgedTokens(t *testing.T) {
 // idp is a provider of web identities.
 type idp struct {
 	*httptest.Server
-	key *ecdsa.PrivateKey
-	url string // without "https://"
+	key  *ecdsa.PrivateKey
+	url  string      // without "https://"
+	down atomic.Bool // answers that it is
 }
 
 func newIDP(t *testing.T) *idp {
@@ -215,7 +219,14 @@ func newIDP(t *testing.T) *idp {
 		t.Fatal(err)
 	}
 	s := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "k", Algorithm: "ES256"}}}
-	p := &idp{httptest.NewTLSServer(s), key, ""}
+	p := &idp{key: key}
+	p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p.down.Load() {
+			http.Error(w, "down", http.StatusServiceUnavailable)
+			return
+		}
+		s.ServeHTTP(w, r)
+	}))
 	t.Cleanup(p.Close)
 	s.SetIssuer(p.URL)
 	p.url = strings.TrimPrefix(p.URL, "https://")
@@ -245,6 +256,50 @@ func (p *idp) macToken(t *testing.T, claims string) string {
 	return text + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
+// assumesWeb asks for a session of the role web by a token.
+func (d *door) assumesWeb(token string) (int, string) {
+	d.t.Helper()
+	r, err := http.NewRequest(http.MethodPost, d.url+"/", strings.NewReader(formOf("AssumeRoleWithWebIdentity", "RoleArn", iam.RoleARN("/", "web"), "RoleSessionName", "job", "WebIdentityToken", token)))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return d.send(r)
+}
+
+// TestProviderDown: nobody is shut out for having asked while the identity provider did
+// not answer; who sends wrong tokens is.
+func TestProviderDown(t *testing.T) {
+	d, p := newDoor(t), newIDP(t)
+	d.server.cfg.Guesses = guess.New()
+	provider := d.ok("CreateOpenIDConnectProvider", "OpenIDConnectProviderArn", "Url", p.URL, "ClientIDList.member.1", "ogw", "ThumbprintList.member.1", p.thumbprint())
+	d.ok("CreateRole", "", "RoleName", "web", "AssumeRolePolicyDocument", trust("Federated", provider, "sts:AssumeRoleWithWebIdentity", ""))
+	good := p.token(p.URL, "ogw", "ci:main", time.Hour)
+	const tries = 25 // more wrong ones than are free
+	p.down.Store(true)
+	var all sync.WaitGroup
+	for range tries {
+		all.Go(func() {
+			if status, body := d.assumesWeb(good); textOf(body, "Code") != "IDPCommunicationError" {
+				t.Errorf("%d %s", status, body)
+			}
+		})
+	}
+	all.Wait()
+	p.down.Store(false)
+	if status, body := d.assumesWeb(good); status != http.StatusOK {
+		t.Errorf("a good token afterwards: %d %s", status, body)
+	}
+	d.server.cfg.Guesses = guess.New() // knows nobody who was right
+	code := ""
+	for range tries {
+		code = textOf(second(d.assumesWeb(p.token(p.URL, "ogw", "ci:main", -time.Hour))), "Code")
+	}
+	if code != "Throttling" {
+		t.Errorf("wrong tokens: %s", code)
+	}
+}
+
 func TestWebIdentity(t *testing.T) {
 	d, p, stranger := newDoor(t), newIDP(t), newIDP(t)
 	provider := d.ok("CreateOpenIDConnectProvider", "OpenIDConnectProviderArn", "Url", p.URL+"/", "ClientIDList.member.1", "ogw", "ThumbprintList.member.1", p.thumbprint())
@@ -256,14 +311,7 @@ func TestWebIdentity(t *testing.T) {
 	d.refused("alice", "AccessDenied", "CreateOpenIDConnectProvider", "Url", "https://id.example")
 	condition := `{"StringEquals":{"` + p.url + `:aud":"ogw"},"StringLike":{"` + p.url + `:sub":"ci:*"}}`
 	d.ok("CreateRole", "", "RoleName", "web", "AssumeRolePolicyDocument", trust("Federated", provider, "sts:AssumeRoleWithWebIdentity", condition))
-	assume := func(token string) (int, string) {
-		r, err := http.NewRequest(http.MethodPost, d.url+"/", strings.NewReader(formOf("AssumeRoleWithWebIdentity", "RoleArn", iam.RoleARN("/", "web"), "RoleSessionName", "job", "WebIdentityToken", token)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		return d.send(r)
-	}
+	assume := d.assumesWeb
 	status, body := assume(p.token(p.URL, "ogw", "ci:main", time.Hour))
 	if status != 200 || textOf(body, "SubjectFromWebIdentityToken") != "ci:main" || textOf(body, "Provider") != provider {
 		t.Fatalf("%d %s", status, body)
@@ -276,7 +324,7 @@ func TestWebIdentity(t *testing.T) {
 	parts := strings.Split(good, ".")
 	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." + parts[1] + "."
 	mac := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","kid":"k"}`)) + "." + parts[1] + "." + parts[2]
-	other := *stranger
+	other := stranger
 	now := time.Now().Unix()
 	claims := func(rest string) string {
 		return oidctest.SignIDToken(p.key, "k", "ES256", fmt.Sprintf(`{"iss":%q,"aud":"ogw","sub":"ci:main","iat":%d%s}`, p.URL, now, rest))

@@ -1,12 +1,14 @@
 package oidc
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha1"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +48,7 @@ type issuer struct {
 	discovery   singleflight.Group // one fetch of the discovery document at a time
 
 	mu      sync.Mutex // a leaf
-	current *oidc.Provider
+	current oidc.KeySet
 	fetched time.Time // current
 	// next is when the discovery document, and the keys, may be fetched again.
 	next [2]time.Time
@@ -54,9 +56,7 @@ type issuer struct {
 
 func newIssuer(name string, p *iam.Provider, now func() time.Time, pause time.Duration) *issuer {
 	x := &issuer{name: name, created: p.Created, thumbprints: slices.Clone(p.Thumbprints), now: now, pause: pause}
-	x.client = &http.Client{Transport: x.bounded(), Timeout: fetchTime, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return errors.New("redirects are not followed")
-	}}
+	x.client = &http.Client{Transport: x.bounded(), Timeout: fetchTime}
 	return x
 }
 
@@ -105,8 +105,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// bounded asks by https, with a pause before it asks again, and reads no more than
-// maxDocument.
+// bounded asks by https, with a pause before it asks again, and answers with a whole
+// document or ErrUnreachable.
 func (x *issuer) bounded() http.RoundTripper {
 	return roundTrip(func(r *http.Request) (*http.Response, error) {
 		if r.URL.Scheme != "https" {
@@ -116,15 +116,36 @@ func (x *issuer) bounded() http.RoundTripper {
 			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
 		a, err := x.transport(r.URL.Hostname()).RoundTrip(r)
+		if err == nil {
+			err = whole(a)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
-		a.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(a.Body, maxDocument), a.Body}
 		return a, nil
 	})
+}
+
+// whole reads the document that is answered with. What is none, a redirect among that,
+// is the provider's fault and not that of a token, as which go-oidc would report it.
+func whole(a *http.Response) error {
+	defer a.Body.Close()
+	if a.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answers %s", a.Status)
+	}
+	b, err := io.ReadAll(io.LimitReader(a.Body, maxDocument+1))
+	if err != nil {
+		return err
+	}
+	if len(b) > maxDocument {
+		return fmt.Errorf("it answers with more than %d bytes", maxDocument)
+	}
+	var object struct{}
+	if err := json.Unmarshal(b, &object); err != nil {
+		return fmt.Errorf("it answers with no JSON object: %w", err)
+	}
+	a.Body = io.NopCloser(bytes.NewReader(b))
+	return nil
 }
 
 // turn waits until the document that r asks for may be fetched. Few wait: fetches of
@@ -152,48 +173,81 @@ func (x *issuer) turn(r *http.Request) error {
 	}
 }
 
-// verifier returns what verifies tokens of the issuer.
-func (x *issuer) verifier(ctx context.Context) (*oidc.IDTokenVerifier, error) {
-	p, err := x.provider(ctx)
+// keySet is that of an issuer, for one token: it keeps its error, of which go-oidc
+// reports the text alone.
+type keySet struct {
+	oidc.KeySet
+	err error
+}
+
+// VerifySignature implements oidc.KeySet.
+func (k *keySet) VerifySignature(ctx context.Context, token string) (payload []byte, err error) {
+	payload, k.err = k.KeySet.VerifySignature(ctx, token)
+	return payload, k.err
+}
+
+// verify returns what a token says if the issuer signed it and its time is right.
+func (x *issuer) verify(ctx context.Context, token string) (*oidc.IDToken, error) {
+	shared, err := x.keys(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return p.Verifier(&oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithms, Now: x.now}), nil
+	keys := &keySet{KeySet: shared}
+	id, err := oidc.NewVerifier(x.name, keys, &oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithms, Now: x.now}).Verify(ctx, token)
+	if keys.err != nil {
+		err = keys.err
+	}
+	if err != nil {
+		return nil, refusal(err)
+	}
+	return id, nil
 }
 
-// provider returns the issuer as its discovery document says, which all who wait for
+// keys returns the issuer's as its discovery document names them, which all who wait for
 // it share.
-func (x *issuer) provider(ctx context.Context) (*oidc.Provider, error) {
+func (x *issuer) keys(ctx context.Context) (oidc.KeySet, error) {
 	x.mu.Lock()
-	p := x.current
+	keys := x.current
 	if x.now().Sub(x.fetched) >= maxAge {
-		p = nil
+		keys = nil
 	}
 	x.mu.Unlock()
-	if p != nil {
-		return p, nil
+	if keys != nil {
+		return keys, nil
 	}
 	got := x.discovery.DoChan("", func() (any, error) { return x.discover(context.WithoutCancel(ctx)) })
+	var mismatch *oidc.IssuerMismatchError
 	select {
 	case r := <-got:
+		if errors.As(r.Err, &mismatch) {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, r.Err)
+		}
 		if r.Err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrUnreachable, r.Err)
 		}
-		return r.Val.(*oidc.Provider), nil
+		return r.Val.(oidc.KeySet), nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, ctx.Err())
 	}
 }
 
-// discover fetches the discovery document. The client goes with the provider, and asks
-// for keys later.
-func (x *issuer) discover(ctx context.Context) (*oidc.Provider, error) {
-	p, err := oidc.NewProvider(oidc.ClientContext(ctx, x.client), x.name)
+// discover fetches the discovery document. The client goes with the keys, and asks for
+// them later.
+func (x *issuer) discover(ctx context.Context) (oidc.KeySet, error) {
+	ctx = oidc.ClientContext(ctx, x.client)
+	p, err := oidc.NewProvider(ctx, x.name)
 	if err != nil {
 		return nil, err
 	}
+	var document struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := p.Claims(&document); err != nil {
+		return nil, err
+	}
+	keys := oidc.NewRemoteKeySet(ctx, document.Keys)
 	x.mu.Lock()
-	x.current, x.fetched = p, x.now()
+	x.current, x.fetched = keys, x.now()
 	x.mu.Unlock()
-	return p, nil
+	return keys, nil
 }

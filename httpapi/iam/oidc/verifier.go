@@ -74,13 +74,9 @@ func (v *Verifier) Verify(ctx context.Context, token string, providers Providers
 	if err != nil {
 		return Claims{}, err
 	}
-	verifier, err := v.issuer(name, &p).verifier(ctx)
+	id, err := v.issuer(name, &p).verify(ctx, token)
 	if err != nil {
 		return Claims{}, err
-	}
-	id, err := verifier.Verify(ctx, token)
-	if err != nil {
-		return Claims{}, refusal(err)
 	}
 	return claimsOf(id, &p)
 }
