@@ -341,6 +341,8 @@ func TestWebIdentity(t *testing.T) {
 		"no end":         {claims(""), "InvalidIdentityToken"},
 		"not yet":        {claims(fmt.Sprintf(`,"exp":%d,"nbf":%d`, now+7200, now+3600)), "InvalidIdentityToken"},
 		"issuer's child": {p.token(p.URL+"/child", "ogw", "ci:main", time.Hour), "InvalidIdentityToken"},
+		"issuer's case":  {p.token("hTTps://"+p.url, "ogw", "ci:main", time.Hour), "InvalidIdentityToken"},
+		"fragment":       {p.token(p.URL+"#", "ogw", "ci:main", time.Hour), "InvalidIdentityToken"},
 		"no issuer":      {p.token("", "ogw", "ci:main", time.Hour), "InvalidIdentityToken"},
 		"stranger":       {other.token(other.URL, "ogw", "ci:main", time.Hour), "InvalidIdentityToken"},
 		"stranger's key": {other.token(p.URL, "ogw", "ci:main", time.Hour), "InvalidIdentityToken"},

@@ -25,13 +25,24 @@ const (
 	maxProviders = 100
 )
 
-// providerURL returns the URL of an issuer without "https://", which it must have.
+// providerURL returns the URL of an issuer without "https://", which it must have. But
+// for a slash at its end, no other text is the same URL: tokens bring theirs, and each
+// is asked for its documents.
 func providerURL(text string) (string, error) {
-	u, err := url.Parse(text)
-	if err != nil || len(text) > maxProviderURL || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil || strings.ContainsAny(text, "*? ") {
-		return "", fault(ValidationError, "Invalid Open ID Connect Provider URL")
+	invalid := fault(ValidationError, "Invalid Open ID Connect Provider URL")
+	given, ok := strings.CutPrefix(text, "https://")
+	if !ok || len(text) > maxProviderURL || strings.ContainsAny(text, "*?# ") {
+		return "", invalid
 	}
-	return u.Host + strings.TrimSuffix(u.EscapedPath(), "/"), nil
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" || u.User != nil {
+		return "", invalid
+	}
+	name := u.Host + strings.TrimSuffix(u.EscapedPath(), "/")
+	if name != strings.TrimSuffix(given, "/") {
+		return "", invalid // something is escaped that need not be, or is not
+	}
+	return name, nil
 }
 
 // ProviderOfARN returns the URL of the provider of an ARN.
