@@ -19,6 +19,7 @@ import (
 	"ogw/cluster/mem"
 	"ogw/httpapi/apierr"
 	"ogw/vfs"
+	"ogw/vfs/clients/guess"
 	"ogw/vfs/users"
 )
 
@@ -521,5 +522,46 @@ func TestErrorDetails(t *testing.T) {
 	}
 	if got := apierr.Of(p.ready).Status; got != 503 {
 		t.Errorf("%d", got)
+	}
+}
+
+// TestProbeWithoutToken: at a TCP address anybody may ask whether the gateways serve; why
+// they do not is for who has the token, and a wrong one there is a guess as elsewhere.
+func TestProbeWithoutToken(t *testing.T) {
+	p := &fakeProcess{ready: fmt.Errorf("%w: disk 7 is on fire", vfs.ErrUnavailable)}
+	s, _ := newServer(t, p)
+	h := s.WithToken("a-long-admin-token", guess.New())
+	ask := func(path, authorization string) *httptest.ResponseRecorder {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
+		r.Header.Set("Authorization", authorization)
+		h.ServeHTTP(w, r)
+		return w
+	}
+	for _, authorization := range []string{"", "Bearer ", "Bearer wrong", "Basic a-long-admin-token"} {
+		if w := ask("/readyz", authorization); w.Code != 503 || strings.Contains(w.Body.String(), "fire") || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%q: %d %s", authorization, w.Code, w.Body)
+		}
+	}
+	if w := ask("/readyz", "Bearer a-long-admin-token"); w.Code != 503 || !strings.Contains(w.Body.String(), "on fire") {
+		t.Errorf("with the token: %d %s", w.Code, w.Body)
+	}
+	p.ready = fmt.Errorf("%w: /data/x", vfs.ErrNotExist) // whose text other answers have
+	if w := ask("/readyz", ""); w.Code != 404 || strings.Contains(w.Body.String(), "data") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	p.ready = nil
+	for _, authorization := range []string{"", "Bearer wrong", "Bearer a-long-admin-token"} {
+		if w := ask("/readyz", authorization); w.Code != 200 {
+			t.Errorf("%q: %d %s", authorization, w.Code, w.Body)
+		}
+	}
+	for i := range 200 {
+		ask("/readyz", fmt.Sprint("Bearer guess-", i))
+	}
+	if w := ask("/v1/status", "Bearer another"); w.Code != 429 {
+		t.Errorf("after guesses: %d %s", w.Code, w.Body)
+	}
+	if w := ask("/readyz", ""); w.Code != 200 {
+		t.Errorf("the probe after guesses: %d %s", w.Code, w.Body)
 	}
 }

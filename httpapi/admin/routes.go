@@ -151,14 +151,29 @@ func refuse(err error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { apierr.WriteDetailed(w, r, err) })
 }
 
+// fail answers with err: to operators as it is, to strangers with its kind, whose
+// details name gateways and paths.
+func fail(w http.ResponseWriter, r *http.Request, err error) {
+	if !cameByStranger(r) {
+		apierr.WriteDetailed(w, r, err)
+		return
+	}
+	apierr.Write(w, r, apierr.Of(err).Err)
+	httpapi.Note(r.Context(), "", "", err) // the log has it whole
+}
+
 func serve(op string, c call) httprouter.Handle {
 	return func(w http.ResponseWriter, r *http.Request, p httprouter.Params) {
-		httpapi.Note(r.Context(), op, operator, nil)
+		who := operator
+		if cameByStranger(r) {
+			who = ""
+		}
+		httpapi.Note(r.Context(), op, who, nil)
 		tellPath(r, p)
 		r.Body = http.MaxBytesReader(w, r.Body, maxRequestBytes)
 		out, err := c(r, p)
 		if err != nil {
-			apierr.WriteDetailed(w, r, err)
+			fail(w, r, err)
 			return
 		}
 		tell(r, out)

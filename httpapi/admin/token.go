@@ -13,20 +13,27 @@ import (
 )
 
 // WithToken returns the API for requests with a bearer token only. The probes
-// are open: they show nothing but that the process lives. guesses slows down
-// wrong tokens; nil does not.
+// are open: without it they show that the process lives and whether it serves, not
+// why. guesses slows down wrong tokens; nil does not.
 func (s *Server) WithToken(token string, guesses *guess.Guard) http.Handler {
 	want := sha256.Sum256([]byte(token))
 	guarded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/healthz" && r.URL.Path != "/readyz" {
-			if err := authorized(r, want, guesses); err != nil {
-				httpapi.Note(r.Context(), authenticate, "", nil)
-				w.Header().Set("WWW-Authenticate", `Bearer realm="ogw admin"`)
-				apierr.Write(w, r, err)
-				return
+		err := authorized(r, want, guesses)
+		switch {
+		case err == nil:
+			r = byToken(r)
+		case r.URL.Path == "/healthz" || r.URL.Path == "/readyz":
+			if r.Header.Get("Authorization") != "" {
+				httpapi.NoteRefused(r.Context(), err)
 			}
+			r = byStranger(r)
+		default:
+			httpapi.Note(r.Context(), authenticate, "", nil)
+			w.Header().Set("WWW-Authenticate", `Bearer realm="ogw admin"`)
+			apierr.Write(w, r, err)
+			return
 		}
-		s.router.ServeHTTP(w, byToken(r))
+		s.router.ServeHTTP(w, r)
 	})
 	return s.frame(guarded)
 }
