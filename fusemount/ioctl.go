@@ -144,6 +144,7 @@ func (f *rawFS) setFlags(ctx context.Context, h *fuse.InHeader, ino vfs.Ino, fla
 	}
 	if flags&(vfs.FlagImmutable|vfs.FlagAppend) != 0 {
 		// What was written through mappings comes first.
+		f.mayNotify(h)
 		for _, o := range append(f.conn.others(), f) {
 			o.inv.part(ino, 0, -1)
 		}

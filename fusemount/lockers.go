@@ -102,7 +102,7 @@ func (l *lockers) known(ino vfs.Ino) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, known := l.ever[ino]
-	return known
+	return known || l.files[ino] > 0
 }
 
 // end returns the owners that locked through a handle last. They lock again when done was

@@ -80,7 +80,7 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 		} else {
 			err = f.waitForLock(ctx, cancel, in, ino)
 		}
-		if err == nil && h.untold {
+		if h.untold { // also if it failed: the owner may have other locks
 			locks.Untold(ino, l.Owner)
 		}
 	}
@@ -120,6 +120,7 @@ func (f *rawFS) waitForLock(ctx context.Context, cancel <-chan struct{}, in *fus
 func (f *rawFS) closeLocks(h *fileHandle, fh, owner uint64) {
 	f.lockers.forget(h, lockOwner{lock.Range, owner})
 	f.fs.Locks().ReleaseOwner(uint64(h.ino), lock.Range, f.owner(owner))
+	f.fs.Locks().Closed(uint64(h.ino), f.owner(owner))
 	f.forgetOwner(fh, lockOwner{lock.Range, owner})
 	for _, o := range h.owners.all() {
 		f.fs.Locks().Closing(uint64(h.ino), f.owner(o.id))

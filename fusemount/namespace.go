@@ -120,6 +120,7 @@ func (f *rawFS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.At
 	set := setAttrOf(in)
 	if set.Mode != nil || set.UID != nil || set.GID != nil {
 		f.privs.moved()
+		defer f.privs.moved() // who asked before it was done asks again
 	}
 	if set.Size != nil && !set.KeepSetID {
 		if _, err := f.dropSetID(ino, &in.InHeader); err != nil {

@@ -153,6 +153,8 @@ func (f *rawFS) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut)
 	if f.reopened(&in.InHeader, out) != nil {
 		return fuse.OK
 	}
+	f.sizes.opened(ino) // before its size is read: who changes it later informs the kernel
+	defer f.sizes.closed(ino)
 	file, err := f.fs.Open(f.once(ctx, &in.InHeader), c, ino, flags)
 	if errors.Is(err, vfs.ErrDone) { // it was cut
 		file, err = f.fs.Open(ctx, c, ino, flags&^vfs.OpenTrunc)

@@ -217,10 +217,7 @@ func (f *rawFS) renewPages(h *fuse.InHeader, a *vfs.Attr, reads bool) {
 		told = nil
 	}
 	if drop || told != nil || reads && wait != nil {
-		f.mayWait(h)
-		if f.pauses != nil {
-			f.pauses(h.Unique)
-		}
+		f.mayNotify(h)
 	}
 	if drop && f.inv.inTime(func() { f.inv.inode(a.Ino, true) }) {
 		f.pages.dropped(a)

@@ -1,12 +1,16 @@
 package fusemount
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
 
+	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"ogw/vfs"
 )
 
 // Who changes another's file takes setuid and setgid off it for everybody at
@@ -77,4 +81,40 @@ func as(t *testing.T, uid int, fn func()) {
 	must(t, unix.Setfsuid(uid))
 	defer func() { must(t, unix.Setfsuid(0)) }()
 	fn()
+}
+
+// asksBefore calls the test before attributes are set.
+type asksBefore struct {
+	attributes
+	before func()
+}
+
+func (n asksBefore) SetAttr(ctx context.Context, c *vfs.Cred, ino vfs.Ino, a vfs.SetAttr) (vfs.Attr, error) {
+	n.before()
+	return n.attributes.SetAttr(ctx, c, ino, a)
+}
+
+// TestPrivilegesOfLateMode: who writes while setuid is being set, and finds none, asks again before
+// the next write.
+func TestPrivilegesOfLateMode(t *testing.T) {
+	k := begin(t, "text")
+	fh := k.open(2, unix.O_RDWR)
+	overwrite := func(unique uint64) {
+		in := &fuse.WriteIn{InHeader: header(unique, k.file), Fh: fh, WriteFlags: fuse.WRITE_KILL_SUIDGID}
+		in.Uid = 1001
+		if _, st := k.Write(nil, in, []byte("x")); !st.Ok() {
+			t.Fatal(st)
+		}
+	}
+	plain := k.rawFS.fs.attributes
+	k.rawFS.fs.attributes = asksBefore{plain, func() { overwrite(4) }}
+	mode := uint32(0o4755)
+	st := k.SetAttr(nil, &fuse.SetAttrIn{SetAttrInCommon: fuse.SetAttrInCommon{InHeader: header(6, k.file), Valid: fuse.FATTR_MODE, Mode: mode}}, new(fuse.AttrOut))
+	if !st.Ok() {
+		t.Fatal(st)
+	}
+	k.rawFS.fs.attributes = plain
+	if h := k.files.get(fh); h.plain.Load() == k.privs.now.Load()+1 {
+		t.Error("the next write takes the file for one without setuid")
+	}
 }

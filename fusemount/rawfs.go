@@ -145,6 +145,15 @@ func (f *rawFS) mayWait(h *fuse.InHeader) {
 	}
 }
 
+// mayNotify is mayWait of a request whose kind does not tell, and that waits for what the kernel
+// does about a notification, for which it may need another request.
+func (f *rawFS) mayNotify(h *fuse.InHeader) {
+	f.mayWait(h)
+	if f.pauses != nil {
+		f.pauses(h.Unique)
+	}
+}
+
 func cred(h *fuse.InHeader) *vfs.Cred {
 	return vfs.CheckedCred(h.Uid, h.Gid)
 }

@@ -58,7 +58,7 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 		count++
 		opens[unique] = fh
 		h := &fileHandle{ino: vfs.Ino(ino), file: file, direct: record&recordDirect != 0, record: record &^ recordLost}
-		h.untold = !f.beside && record&uint64(vfs.OpenWrite) == 0 // maybe
+		h.untold = !f.beside && !f.opt.Writeback && record&uint64(vfs.OpenWrite) == 0 // maybe
 		h.lost.Store(record&recordLost != 0)
 		if record&uint64(vfs.OpenWrite) != 0 {
 			h.writes.Store(1) // nobody knows: the next flush stores it

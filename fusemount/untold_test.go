@@ -60,14 +60,16 @@ func TestReaderLocks(t *testing.T) {
 					if l.name == "flock" {
 						next = func() error { return l.try(other, unix.F_WRLCK) }
 					}
-					reader := opened(t, name, os.O_RDONLY)
+					write(t, name+".other", "text")
+					reader, first := opened(t, name, os.O_RDONLY), opened(t, name+".other", os.O_RDONLY)
+					must(t, l.try(first, unix.F_RDLCK)) // of the same process
 					must(t, l.try(reader, unix.F_RDLCK))
 					if i < 3 {
 						if err := next(); !errors.Is(err, unix.EAGAIN) {
 							t.Fatalf("%d: while it is locked: %v", i, err)
 						}
 					}
-					must(t, reader.Close())
+					must(t, errors.Join(first.Close(), reader.Close()))
 					if err := next(); err != nil {
 						t.Fatalf("%d: after the close: %v", i, err)
 					}

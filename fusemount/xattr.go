@@ -68,6 +68,7 @@ func (f *rawFS) SetXAttr(cancel <-chan struct{}, in *fuse.SetXAttrIn, name strin
 	switch {
 	case strings.HasPrefix(name, "system.posix_acl_"):
 		f.privs.moved()
+		defer f.privs.moved()
 	case name == label:
 		f.labels.Store(true)
 	}

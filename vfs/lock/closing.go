@@ -14,6 +14,9 @@ const (
 	// closingTicks divide it: a process that seldom runs, since the machine is busy,
 	// hears of the end of a close as much later as it hears of the ticks.
 	closingTicks = 10
+	// maxSoon bounds the requests of a client that wait so: each has a thread of its mount.
+	// Others are refused at once.
+	maxSoon = 16
 )
 
 // countDown closes over after ticks.
@@ -28,34 +31,38 @@ func countDown(over chan struct{}, ticks int) {
 }
 
 // Closing implements Locks.
-func (m *Manager) Closing(_ uint64, owner Owner) {
+func (m *Manager) Closing(ino uint64, owner Owner) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c := m.closing[owner]; c != nil {
-		c.over = nil
-	} else {
-		m.closing[owner] = &closing{ended: make(chan struct{})}
+	m.closingOf(closer{ino, owner}).over = nil
+}
+
+// closingOf returns what is known of a closer, which is about to be closed from now on. m.mu is
+// held.
+func (m *Manager) closingOf(k closer) *closing {
+	c := m.closing[k]
+	if c == nil {
+		c = &closing{ended: make(chan struct{})}
+		m.closing[k] = c
 	}
+	return c
 }
 
 // Untold implements Locks.
-func (m *Manager) Untold(_ uint64, owner Owner) {
+func (m *Manager) Untold(ino uint64, owner Owner) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c := m.closing[owner]; c != nil {
-		c.untold = true
-	} else {
-		m.closing[owner] = &closing{ended: make(chan struct{}), untold: true}
-	}
+	m.closingOf(closer{ino, owner}).untold = true
 }
 
 // Closed implements Locks.
-func (m *Manager) Closed(_ uint64, owner Owner) {
+func (m *Manager) Closed(ino uint64, owner Owner) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if c := m.closing[owner]; c != nil {
+	k := closer{ino, owner}
+	if c := m.closing[k]; c != nil {
 		close(c.ended)
-		delete(m.closing, owner)
+		delete(m.closing, k)
 	}
 }
 
@@ -91,6 +98,10 @@ func (m *Manager) soon(ctx context.Context, ino uint64, s Space, l Lock, try fun
 		}
 		if blocked {
 			if late == nil {
+				if !m.mayWaitSoon(l.Owner.Client) {
+					return
+				}
+				defer m.waitedSoon(l.Owner.Client)
 				late = make(chan struct{})
 				countDown(late, closingTicks)
 			}
@@ -107,6 +118,25 @@ func (m *Manager) soon(ctx context.Context, ino uint64, s Space, l Lock, try fun
 		if try() {
 			return
 		}
+	}
+}
+
+// mayWaitSoon counts a request of a client that waits; false, if there are maxSoon.
+func (m *Manager) mayWaitSoon(client string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.soons[client] == maxSoon {
+		return false
+	}
+	m.soons[client]++
+	return true
+}
+
+func (m *Manager) waitedSoon(client string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.soons[client]--; m.soons[client] == 0 {
+		delete(m.soons, client)
 	}
 }
 
@@ -127,7 +157,7 @@ func (m *Manager) closingBlocker(ino uint64, s Space, l Lock) (ended, over <-cha
 	if b == nil {
 		return nil, nil, false
 	}
-	c := m.closing[b.Owner]
+	c := m.closing[closer{ino, b.Owner}]
 	if c == nil {
 		return nil, nil, true
 	}

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,6 +55,62 @@ func TestTryLockSoon(t *testing.T) {
 		m.ReleaseOwner(1, Flock, holder)
 		if len(m.closing) != 0 || m.Count() != 0 || len(m.files) != 0 {
 			t.Errorf("left: %d closing, %d locks, %d files", len(m.closing), m.Count(), len(m.files))
+		}
+	})
+}
+
+// TestUntold: whoever meets a lock whose close nobody tells of waits, each time, until it is known;
+// not for that of another file, and few of one client at a time.
+func TestUntold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(0)
+		try := func(after time.Duration) (err error) {
+			t.Helper()
+			begin := time.Now()
+			err = m.TryLockSoon(t.Context(), 1, Range, rng(bob, Exclusive, 0, EOF))
+			if took := time.Since(begin); took != after {
+				t.Errorf("after %v, want %v", took, after)
+			}
+			return err
+		}
+		refused := func(after time.Duration) {
+			t.Helper()
+			if err := try(after); !errors.Is(err, ErrWouldBlock) {
+				t.Errorf("a lock that is held: %v", err)
+			}
+		}
+		mustLock(t, m, 1, Range, rng(alice, Shared, 0, 9))
+		m.Untold(1, alice)
+		m.Untold(2, alice)
+		refused(closingWait)
+		refused(closingWait)
+		m.Closing(1, alice)
+		m.Closed(2, alice) // of another file
+		refused(closingWait)
+		refused(closingWait)
+
+		var wg sync.WaitGroup
+		for range maxSoon {
+			wg.Go(func() { refused(closingWait) })
+		}
+		synctest.Wait()
+		refused(0)
+		wg.Wait()
+		if len(m.soons) != 0 {
+			t.Errorf("%v wait", m.soons)
+		}
+
+		wg.Go(func() {
+			time.Sleep(closingWait / 2)
+			m.ReleaseOwner(1, Range, alice)
+			m.Closed(1, alice)
+		})
+		if err := try(closingWait / 2); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+		if len(m.closing) != 0 {
+			t.Errorf("left: %v", m.closing)
 		}
 	})
 }

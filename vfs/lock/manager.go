@@ -15,7 +15,8 @@ type Manager struct {
 	waiters map[uint64]*waiter // by ticket
 	ticket  uint64             // the last one
 	waiting map[Owner][]uint64 // files, one for each request in space Range
-	closing map[Owner]*closing
+	closing map[closer]*closing
+	soons   map[string]int     // requests that wait for closes, by Owner.Client
 	journal map[string]Journal // by Owner.Client
 }
 
@@ -38,7 +39,7 @@ type verdict struct {
 func New(max int) *Manager {
 	return &Manager{files: make(map[uint64]*File), tally: NewTally(max),
 		waiters: make(map[uint64]*waiter), waiting: make(map[Owner][]uint64),
-		closing: make(map[Owner]*closing), journal: make(map[string]Journal)}
+		closing: make(map[closer]*closing), soons: make(map[string]int), journal: make(map[string]Journal)}
 }
 
 // Count implements Locks.
@@ -176,10 +177,10 @@ func (m *Manager) Rebooted(_ context.Context, client string, keep uint32) error 
 	for _, ino := range changed {
 		told = append(told, m.wake(ino, m.files[ino])...)
 	}
-	for owner, c := range m.closing {
-		if owner.Client == client {
+	for k, c := range m.closing {
+		if k.owner.Client == client {
 			close(c.ended)
-			delete(m.closing, owner)
+			delete(m.closing, k)
 		}
 	}
 	m.mu.Unlock()

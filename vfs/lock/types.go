@@ -136,7 +136,13 @@ func (l *Lock) Normalize(s Space) error {
 // wait, nor call the Manager. The slice is the caller's.
 type Journal func(ino uint64, s Space, held []Lock)
 
-// closing is an owner of whom a descriptor was closed, or may have been.
+// closer is an owner of locks of a file.
+type closer struct {
+	ino   uint64
+	owner Owner
+}
+
+// closing is a closer of whom a descriptor was closed, or may have been.
 type closing struct {
 	ended chan struct{} // closed by Closed
 	// over is closed when nobody waits for that any more: closingWait after the first
