@@ -27,6 +27,8 @@ const (
 type Dir struct {
 	path string
 	seq  atomic.Uint64
+	// renameNew and link are functions of this file, except in tests.
+	renameNew, link func(from, to string) error
 }
 
 // NewDir returns the storage in a folder, which is made if it does not exist.
@@ -42,7 +44,7 @@ func NewDir(path string) (*Dir, error) {
 	if err == nil && !info.IsDir() {
 		err = fmt.Errorf("%s is not a folder", path)
 	}
-	return &Dir{path: path}, err
+	return &Dir{path: path, renameNew: renameNew, link: unix.Link}, err
 }
 
 // String implements Storage.
@@ -62,11 +64,11 @@ func (d *Dir) Put(_ context.Context, name string, data []byte, replace bool) err
 	temp := d.file(fmt.Sprintf("%s/%d-%d", newDir, os.Getpid(), d.seq.Add(1)))
 	err := writeSynced(temp, data)
 	if err == nil {
-		flags := uint(unix.RENAME_NOREPLACE)
 		if replace {
-			flags = 0
+			err = os.Rename(temp, path)
+		} else {
+			err = d.placeNew(temp, path)
 		}
-		err = unix.Renameat2(unix.AT_FDCWD, temp, unix.AT_FDCWD, path, flags)
 	}
 	if err != nil {
 		_ = os.Remove(temp)
@@ -76,6 +78,37 @@ func (d *Dir) Put(_ context.Context, name string, data []byte, replace bool) err
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return syncFolder(filepath.Dir(path))
+}
+
+// placeNew gives a written file its name, if nothing has it.
+func (d *Dir) placeNew(temp, path string) error {
+	err := d.renameNew(temp, path)
+	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.ENOTSUP) {
+		return err
+	}
+	// NFS, among others, has no flags of rename. A link replaces nothing, either.
+	err = d.link(temp, path)
+	if errors.Is(err, fs.ErrExist) && sameFile(temp, path) {
+		err = nil // the client sent it again, because the first answer was lost
+	}
+	if err == nil {
+		_ = os.Remove(temp) // or clean does
+	}
+	return err
+}
+
+func sameFile(a, b string) bool {
+	x, err := os.Lstat(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.Lstat(b)
+	return err == nil && os.SameFile(x, y)
+}
+
+// renameNew is a rename that replaces nothing.
+func renameNew(from, to string) error {
+	return unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 }
 
 func writeSynced(path string, data []byte) error {

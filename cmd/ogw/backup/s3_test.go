@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"ogw/httpapi/s3"
 	"ogw/vfs/users"
 )
@@ -39,7 +41,7 @@ func testBucket(t *testing.T) *S3 {
 
 // A folder and a bucket do the same.
 func TestStorages(t *testing.T) {
-	for name, s := range map[string]Storage{"folder": testDir(t), "bucket": testBucket(t)} {
+	for name, s := range map[string]Storage{"folder": testDir(t), "folder of NFS": nfsDir(t, unix.EINVAL), "bucket": testBucket(t)} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
 			get := func(name string, off, n int64) string {
