@@ -44,6 +44,7 @@ type run struct {
 	session uint64
 	snap    Snapshot
 	full    bool
+	jobKeys int // maxJobKeys, except in tests
 
 	uploads *uploads
 	out     *layerWriter
@@ -69,7 +70,7 @@ func Run(ctx context.Context, repo *Repository, source Source, o Options) (*Snap
 		return nil, err
 	}
 	defer unlock()
-	b := &run{o: o, repo: repo, names: nameSorter{limit: sortRun}}
+	b := &run{o: o, repo: repo, names: nameSorter{limit: sortRun}, jobKeys: maxJobKeys}
 	defer b.names.close()
 	b.snap = Snapshot{Format: formatVersion, Stats: Stats{Began: time.Now().UTC()}, Keys: o.Keys}
 	b.session, _ = strconv.ParseUint(randomHex(), 16, 64)

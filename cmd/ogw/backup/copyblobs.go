@@ -45,86 +45,113 @@ func (b *run) blobs(ctx context.Context) error {
 	return err
 }
 
-// plan makes jobs of the blobs.
+// maxJobKeys bounds what a job holds of blobs that are known, and of those that are gone.
+const maxJobKeys = 16 << 10
+
+// planner makes jobs of the blobs.
+type planner struct {
+	b    *run
+	jobs chan<- *job
+	j    *job
+}
+
 func (b *run) plan(ctx context.Context, jobs chan<- *job) error {
-	j := &job{}
-	send := func() error {
-		if len(j.keys) == 0 {
-			return nil
-		}
-		next := j
-		j = &job{}
-		next.done = make(chan struct{})
-		if len(next.move) > 0 {
-			next.pack = b.newPack()
-			if err := b.uploads.run(func(ctx context.Context) error { return b.moveJob(ctx, next) }); err != nil {
-				return err
-			}
-		} else {
-			close(next.done)
-		}
-		select {
-		case jobs <- next:
-			return nil
-		case <-b.uploads.ctx.Done():
-			return context.Cause(b.uploads.ctx)
-		}
-	}
-	err := b.names.each(func(x vfs.BackupBlob) error {
-		key := blobKey(x.ID)
-		s := blobSum(x.CRC)
-		old, err := b.passed(ctx, key, j)
-		if err != nil {
-			return err
-		}
-		known := old
-		if old == nil || old.kind != entryPiece || !old.piece.same(s, int(x.Size)) {
-			if known, err = b.found(ctx, key, s, int(x.Size)); err != nil {
-				return err
-			}
-		}
-		if known == nil && (j.bytes+x.Size > packBytes && len(j.move) > 0 || len(j.move) == admin.MaxBackupBlobs) || len(j.keys) == maxJobKeys {
-			if err := send(); err != nil {
-				return err
-			}
-		}
-		if j.first == (cluster.BlobID{}) {
-			j.first = x.ID
-		}
-		j.keys = append(j.keys, key)
-		j.known = append(j.known, known)
-		j.writes = append(j.writes, known != nil && (b.full || known != old))
-		if known == nil {
-			j.move = append(j.move, x)
-			j.bytes += x.Size
-		}
-		j.count++
-		j.size += x.Size
-		return nil
-	})
+	p := &planner{b, jobs, &job{}}
+	err := b.names.each(func(x vfs.BackupBlob) error { return p.blob(ctx, x) })
 	if err != nil {
 		return err
 	}
-	return send()
+	return p.send()
 }
 
-// maxJobKeys bounds a job whose blobs are known.
-const maxJobKeys = 16 << 10
+// send hands the job on, and begins the next.
+func (p *planner) send() error {
+	if len(p.j.keys) == 0 {
+		return nil
+	}
+	b, next := p.b, p.j
+	p.j = &job{}
+	next.done = make(chan struct{})
+	if len(next.move) > 0 {
+		next.pack = b.newPack()
+		if err := b.uploads.run(func(ctx context.Context) error { return b.moveJob(ctx, next) }); err != nil {
+			return err
+		}
+	} else {
+		close(next.done)
+	}
+	select {
+	case p.jobs <- next:
+		return nil
+	case <-b.uploads.ctx.Done():
+		return context.Cause(b.uploads.ctx)
+	}
+}
 
-// passed returns the old entry of key; those before it are gone, as j shows.
-func (b *run) passed(ctx context.Context, key []byte, j *job) (*entry, error) {
+// add adds a key to the job, or to the next if it is full.
+func (p *planner) add(key []byte, known *entry, writes bool) error {
+	if len(p.j.keys) >= p.b.jobKeys {
+		if err := p.send(); err != nil {
+			return err
+		}
+	}
+	p.j.keys = append(p.j.keys, key)
+	p.j.known = append(p.j.known, known)
+	p.j.writes = append(p.j.writes, writes)
+	return nil
+}
+
+func (p *planner) blob(ctx context.Context, x vfs.BackupBlob) error {
+	key := blobKey(x.ID)
+	s := blobSum(x.CRC)
+	old, err := p.passed(ctx, key)
+	if err != nil {
+		return err
+	}
+	known := old
+	if old == nil || old.kind != entryPiece || !old.piece.same(s, int(x.Size)) {
+		if known, err = p.b.found(ctx, key, s, int(x.Size)); err != nil {
+			return err
+		}
+	}
+	if known == nil && (p.j.bytes+x.Size > packBytes && len(p.j.move) > 0 || len(p.j.move) == admin.MaxBackupBlobs) {
+		if err := p.send(); err != nil {
+			return err
+		}
+	}
+	if err := p.add(key, known, known != nil && (p.b.full || known != old)); err != nil {
+		return err
+	}
+	if p.j.first == (cluster.BlobID{}) {
+		p.j.first = x.ID
+	}
+	if known == nil {
+		p.j.move = append(p.j.move, x)
+		p.j.bytes += x.Size
+	}
+	p.j.count++
+	p.j.size += x.Size
+	return nil
+}
+
+// passed returns the old entry of key; those before it are gone, as jobs show.
+func (p *planner) passed(ctx context.Context, key []byte) (*entry, error) {
+	old := p.b.old
 	for {
-		e, err := b.old.head(ctx)
+		e, err := old.head(ctx)
 		if err != nil || e == nil || before(key, e.key) {
 			return nil, err
 		}
-		b.old.pop()
+		old.pop()
 		if bytes.Equal(e.key, key) {
 			return e, nil
 		}
-		j.keys = append(j.keys, e.key)
-		j.known = append(j.known, &entry{key: e.key, kind: entryDeleted})
-		j.writes = append(j.writes, !b.full)
+		if p.b.full { // a new list says nothing about them
+			continue
+		}
+		if err := p.add(e.key, &entry{key: e.key, kind: entryDeleted}, true); err != nil {
+			return nil, err
+		}
 	}
 }
 
@@ -207,7 +234,9 @@ func (b *run) writeJob(j *job) error {
 			return err
 		}
 	}
-	b.held.release(j.first)
+	if j.first != (cluster.BlobID{}) { // else all of them are gone
+		b.held.release(j.first)
+	}
 	b.snap.Blobs += j.count
 	b.snap.Bytes += j.size
 	b.tell(func(p *Progress) { p.Blobs, p.Bytes = p.Blobs+j.count, p.Bytes+j.size })

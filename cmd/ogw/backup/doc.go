@@ -59,7 +59,7 @@
 // # Bounds
 //
 // Of packs, packsInFlight are in memory, each twice for a moment, and one that is
-// being filled; of each
-// layer one part (partBytes), of which there are maxLayers at the most; names of
-// blobs are sorted in runs of sortRun, on disk beyond that.
+// being filled; of each layer one part (partBytes), of which there are maxLayers at
+// the most; jobs, as many as packs, hold maxJobKeys entries each; names of blobs are
+// sorted in runs of sortRun, on disk beyond that.
 package backup
