@@ -88,7 +88,7 @@ func (s *Server) addBackup(r *http.Request, _ httprouter.Params) (any, error) {
 	s.backups.mu.Lock()
 	defer s.backups.mu.Unlock()
 	for id, old := range s.backups.list {
-		if old.Touch() != nil {
+		if old.Ended() {
 			delete(s.backups.list, id)
 		}
 	}

@@ -230,6 +230,9 @@ func (b *Backup) Touch() error {
 	return nil
 }
 
+// Ended reports whether it has ended. To ask is not to use it.
+func (b *Backup) Ended() bool { return b.ctx.Err() != nil }
+
 // Close lets go of everything.
 func (b *Backup) Close() { b.end(ErrEnded) }
 
