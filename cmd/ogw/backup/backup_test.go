@@ -511,7 +511,7 @@ func TestLatest(t *testing.T) {
 // One process writes at a time; who was killed is in nobody's way.
 func TestLock(t *testing.T) {
 	d := testDir(t)
-	_, unlock, err := d.Lock(t.Context(), NewHolder("backup"))
+	_, lock, err := d.Lock(t.Context(), NewHolder("backup"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -519,12 +519,12 @@ func TestLock(t *testing.T) {
 	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("backup by process %d", os.Getpid())) {
 		t.Errorf("%v", err)
 	}
-	unlock()
-	_, unlock, err = d.Lock(t.Context(), NewHolder("prune"))
+	lock.Release()
+	_, lock, err = d.Lock(t.Context(), NewHolder("prune"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	unlock()
+	lock.Release()
 	me := NewHolder("backup")
 	if me.ended() {
 		t.Error("this process has ended")

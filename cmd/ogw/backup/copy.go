@@ -40,6 +40,7 @@ type Progress struct {
 type run struct {
 	o       Options
 	repo    *Repository
+	lock    Lock
 	held    *held
 	session uint64
 	snap    Snapshot
@@ -65,12 +66,12 @@ type run struct {
 // Run makes a backup of a store, and returns its snapshot. What it moved before
 // an error, the next one finds.
 func Run(ctx context.Context, repo *Repository, source Source, o Options) (*Snapshot, error) {
-	ctx, unlock, err := repo.Lock(ctx, NewHolder("backup"))
+	ctx, lock, err := repo.Lock(ctx, NewHolder("backup"))
 	if err != nil {
 		return nil, err
 	}
-	defer unlock()
-	b := &run{o: o, repo: repo, names: nameSorter{limit: sortRun}, jobKeys: maxJobKeys}
+	defer lock.Release()
+	b := &run{o: o, repo: repo, lock: lock, names: nameSorter{limit: sortRun}, jobKeys: maxJobKeys}
 	defer b.names.close()
 	b.snap = Snapshot{Format: formatVersion, Stats: Stats{Began: time.Now().UTC()}, Keys: o.Keys}
 	b.session, _ = strconv.ParseUint(randomHex(), 16, 64)

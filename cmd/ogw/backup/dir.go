@@ -220,7 +220,7 @@ func (d *Dir) Delete(_ context.Context, name string) error {
 }
 
 // Lock implements Storage. The kernel ends it with the process.
-func (d *Dir) Lock(ctx context.Context, who Holder) (context.Context, func(), error) {
+func (d *Dir) Lock(ctx context.Context, who Holder) (context.Context, Lock, error) {
 	f, err := os.OpenFile(d.file(lockName), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, fileMode)
 	if err != nil {
 		return nil, nil, err
@@ -236,12 +236,10 @@ func (d *Dir) Lock(ctx context.Context, who Holder) (context.Context, func(), er
 		}
 		return nil, nil, other.err()
 	}
-	b, err := json.Marshal(who)
+	l := &dirLock{f, who}
+	err = f.Truncate(0)
 	if err == nil {
-		err = f.Truncate(0)
-	}
-	if err == nil {
-		_, err = f.WriteAt(b, 0)
+		err = l.write()
 	}
 	if err == nil {
 		err = d.clean()
@@ -249,8 +247,38 @@ func (d *Dir) Lock(ctx context.Context, who Holder) (context.Context, func(), er
 	if err != nil {
 		return nil, nil, errors.Join(err, f.Close())
 	}
-	return ctx, func() { _ = f.Close() }, nil
+	return ctx, l, nil
 }
+
+// dirLock is an open file that is locked.
+type dirLock struct {
+	f   *os.File
+	who Holder
+}
+
+func (l *dirLock) write() error {
+	b, err := json.Marshal(l.who)
+	if err == nil {
+		_, err = l.f.WriteAt(b, 0)
+	}
+	return err
+}
+
+// Renew implements Lock. A kernel keeps the lock of a process that stands still, but a
+// server of NFS that of a client for some time only: then the client refuses the write.
+func (l *dirLock) Renew(context.Context) error {
+	err := l.write()
+	if err == nil {
+		err = l.f.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("the lock of the repository cannot be renewed: %w", err)
+	}
+	return nil
+}
+
+// Release implements Lock.
+func (l *dirLock) Release() { _ = l.f.Close() }
 
 // clean removes what a process that was killed did not finish writing.
 func (d *Dir) clean() error {

@@ -2,6 +2,7 @@ package backup
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -44,6 +45,21 @@ func startOf(pid int) string {
 		return ""
 	}
 	return fields[start]
+}
+
+// wrote reports whether a lock is the holder's, of whichever beat.
+func (h Holder) wrote(lock []byte) (beat int, ours bool) {
+	var other Holder
+	if json.Unmarshal(lock, &other) != nil {
+		return 0, false
+	}
+	beat, other.Beat = other.Beat, h.Beat
+	was, err := json.Marshal(other)
+	if err != nil {
+		return 0, false
+	}
+	b, err := json.Marshal(h)
+	return beat, err == nil && bytes.Equal(was, b)
 }
 
 // ended reports whether the process is known to be gone.

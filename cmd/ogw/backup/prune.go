@@ -29,11 +29,11 @@ type Pruned struct {
 
 // Remove removes snapshots and what only they needed.
 func Remove(ctx context.Context, repo *Repository, ids []string) (Pruned, error) {
-	ctx, unlock, err := repo.Lock(ctx, NewHolder("prune"))
+	ctx, lock, err := repo.Lock(ctx, NewHolder("prune"))
 	if err != nil {
 		return Pruned{}, err
 	}
-	defer unlock()
+	defer lock.Release()
 	have, err := repo.ids(ctx)
 	if err != nil {
 		return Pruned{}, err

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -195,44 +196,116 @@ func (s *S3) Delete(ctx context.Context, name string) error {
 // make and change. Its holder writes it anew every beatEvery; one that is silent
 // for lockStale by the clock of the storage, or whose process is seen to have
 // ended, has lost it.
-func (s *S3) Lock(ctx context.Context, who Holder) (context.Context, func(), error) {
+func (s *S3) Lock(ctx context.Context, who Holder) (context.Context, Lock, error) {
 	etag, err := s.takeLock(ctx, who)
 	if err != nil {
 		return nil, nil, err
 	}
-	locked, cancel := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	lost := false
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(s.beat)
-		defer tick.Stop()
-		last := time.Now()
-		for {
-			select {
-			case <-locked.Done():
-				return
-			case <-tick.C:
-			}
-			who.Beat++
-			next, err := s.writeLock(locked, who, etag)
-			switch {
-			case err == nil:
-				etag, last = next, time.Now()
-			case errors.Is(err, ErrExist), errors.Is(err, ErrNotExist), time.Since(last) > s.stale/2:
-				lost = true
-				cancel(fmt.Errorf("the lock of the repository was lost: %w", err))
-				return
-			}
+	l := &s3Lock{s: s, ended: make(chan struct{}), who: who, etag: etag, last: time.Now()}
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	go l.keep()
+	return l.ctx, l, nil
+}
+
+// s3Lock is a lock that is held.
+type s3Lock struct {
+	s      *S3
+	ctx    context.Context // ends with it
+	cancel context.CancelCauseFunc
+	ended  chan struct{} // closed when keep has ended
+
+	mu   sync.Mutex
+	who  Holder
+	etag string
+	last time.Time // when it was written
+	lost error
+}
+
+// keep renews it until it ends.
+func (l *s3Lock) keep() {
+	defer close(l.ended)
+	tick := time.NewTicker(l.s.beat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-tick.C:
 		}
-	}()
-	return locked, func() {
-		cancel(nil)
-		<-ended
-		if !lost { // else it is another's
-			_ = s.Delete(context.WithoutCancel(ctx), lockName) // or it gets stale
+		if errors.Is(l.Renew(l.ctx), ErrLockLost) {
+			return
 		}
-	}, nil
+	}
+}
+
+// Renew implements Lock.
+func (l *s3Lock) Renew(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost != nil {
+		return l.lost
+	}
+	err := l.renew(ctx)
+	switch {
+	case err == nil:
+		l.last = time.Now()
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, ErrLockLost):
+		l.lost = err
+	case time.Since(l.last) > l.s.stale/2: // before it is
+		l.lost = fmt.Errorf("%w: %w", ErrLockLost, err)
+	default:
+		return err
+	}
+	l.cancel(l.lost)
+	return l.lost
+}
+
+// renew writes the lock anew. Where it is not as it was written last, that may be the
+// holder's own: a write whose answer was lost.
+func (l *s3Lock) renew(ctx context.Context) error {
+	l.who.Beat++
+	for try := 1; ; try++ {
+		etag, err := l.s.writeLock(ctx, l.who, l.etag)
+		if err == nil {
+			l.etag = etag
+			return nil
+		}
+		if !errors.Is(err, ErrExist) && !errors.Is(err, ErrNotExist) {
+			return err
+		}
+		b, info, e := l.s.get(ctx, lockName, 0, -1)
+		if e != nil && !errors.Is(e, ErrNotExist) {
+			return e
+		}
+		beat, ours := l.who.wrote(b)
+		switch {
+		case !ours:
+			return fmt.Errorf("%w: %w", ErrLockLost, err)
+		case beat == l.who.Beat: // this very write
+			l.etag = info.ETag
+			return nil
+		case try == maxRenewals:
+			return err
+		}
+		l.etag = info.ETag
+	}
+}
+
+// maxRenewals bounds the writes of one beat, each of which the storage has refused.
+const maxRenewals = 3
+
+// Release implements Lock.
+func (l *s3Lock) Release() {
+	l.cancel(nil)
+	<-l.ended
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost == nil { // else it is another's
+		_ = l.s.Delete(context.WithoutCancel(l.ctx), lockName) // or it gets stale
+	}
 }
 
 func (s *S3) writeLock(ctx context.Context, who Holder, etag string) (string, error) {

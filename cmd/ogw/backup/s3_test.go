@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -19,6 +20,12 @@ import (
 // testBucket is a bucket of an S3 door over a store in memory.
 func testBucket(t *testing.T) *S3 {
 	t.Helper()
+	return testBucketBehind(t, func(door http.Handler) http.Handler { return door })
+}
+
+// testBucketBehind is one whose door something stands before.
+func testBucketBehind(t *testing.T, before func(door http.Handler) http.Handler) *S3 {
+	t.Helper()
 	st := newStore(t)
 	const id, secret = "OGW0BACKUP0TEST", "a secret of a test, long enough to be one"
 	err := st.fs.Users().Add(t.Context(), users.User{Name: "root", Admin: true, Keys: []users.AccessKey{{ID: id, Secret: secret}}})
@@ -28,7 +35,7 @@ func testBucket(t *testing.T) *S3 {
 	if _, err := st.fs.CreateBucket(t.Context(), "backups", nil); err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(s3.New(st.fs, s3.Config{}))
+	server := httptest.NewServer(before(s3.New(st.fs, s3.Config{})))
 	t.Cleanup(server.Close)
 	t.Setenv("AWS_ACCESS_KEY_ID", id)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
@@ -98,19 +105,19 @@ func TestStorages(t *testing.T) {
 			if got := list("packs/"); len(got) != 2 {
 				t.Errorf("%q", got)
 			}
-			_, unlock, err := s.Lock(ctx, NewHolder("backup"))
+			_, lock, err := s.Lock(ctx, NewHolder("backup"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, _, err := s.Lock(ctx, NewHolder("prune")); !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "backup by process") {
 				t.Errorf("a second lock: %v", err)
 			}
-			unlock()
-			_, unlock, err = s.Lock(ctx, NewHolder("prune"))
+			lock.Release()
+			_, lock, err = s.Lock(ctx, NewHolder("prune"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			unlock()
+			lock.Release()
 		})
 	}
 }
@@ -125,11 +132,11 @@ func TestBucketLock(t *testing.T) {
 	if _, err := b.writeLock(ctx, gone, ""); err != nil {
 		t.Fatal(err)
 	}
-	_, unlock, err := b.Lock(ctx, NewHolder("backup"))
+	_, lock, err := b.Lock(ctx, NewHolder("backup"))
 	if err != nil {
 		t.Fatalf("of a process that ended: %v", err)
 	}
-	unlock()
+	lock.Release()
 
 	far := NewHolder("backup")
 	far.Machine = "another"
@@ -141,7 +148,7 @@ func TestBucketLock(t *testing.T) {
 	}
 	b.stale = 0 // times in a bucket are whole seconds
 	b.beat = 10 * time.Millisecond
-	locked, unlock, err := b.Lock(ctx, NewHolder("backup"))
+	locked, lock, err := b.Lock(ctx, NewHolder("backup"))
 	if err != nil {
 		t.Fatalf("of a silent one: %v", err)
 	}
@@ -162,7 +169,7 @@ func TestBucketLock(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Error("the lock was taken away, and nobody noticed")
 	}
-	unlock()
+	lock.Release()
 	if _, err := b.Get(ctx, lockName, 0, -1); err != nil {
 		t.Errorf("the lock of the next holder: %v", err)
 	}

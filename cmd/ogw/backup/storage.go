@@ -15,6 +15,8 @@ var (
 	ErrExist = errors.New("exists already")
 	// ErrLocked means that another process writes to the repository.
 	ErrLocked = errors.New("the repository is in use")
+	// ErrLockLost means that another process may write to the repository, too.
+	ErrLockLost = errors.New("the lock of the repository was lost")
 	// ErrDamaged means that something in the repository is not what was written.
 	ErrDamaged = errors.New("the repository is damaged")
 	// ErrAmbiguous means that a snapshot must be named.
@@ -36,11 +38,20 @@ type Storage interface {
 	List(ctx context.Context, prefix string, fn func(Object) error) error
 	// Delete removes an object; an absent one is no error.
 	Delete(ctx context.Context, name string) error
-	// Lock makes this process the only writer until unlock; ErrLocked. The
-	// context that it returns ends when the lock is lost.
-	Lock(ctx context.Context, who Holder) (locked context.Context, unlock func(), err error)
+	// Lock makes this process the only writer until it is released; ErrLocked. The
+	// context that it returns ends when the lock is seen to be lost.
+	Lock(ctx context.Context, who Holder) (locked context.Context, lock Lock, err error)
 	// String names it for people.
 	String() string
+}
+
+// Lock is held by the only writer of a repository.
+type Lock interface {
+	// Renew returns an error if the lock is not held any more: the process may have
+	// stood still for so long that another one took it. ErrLockLost.
+	Renew(ctx context.Context) error
+	// Release ends it.
+	Release()
 }
 
 // Object is one object of a Storage.
