@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -158,7 +159,7 @@ func (b *run) copy(ctx context.Context) (err error) {
 	}
 	b.snap.Layers = append(layers, b.out.layer)
 	b.finished()
-	if err := b.repo.publish(ctx, &b.snap); err != nil {
+	if err := b.publish(ctx); err != nil {
 		return err
 	}
 	for _, s := range append(resumed, b.session) {
@@ -167,6 +168,24 @@ func (b *run) copy(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// publish makes it a backup, if nobody else had the repository meanwhile: a machine that
+// stands still loses its lock without noticing, and who takes it removes a catalog that no
+// snapshot needs. It may stand still between the question and the answer, too, so it asks
+// again, and takes the snapshot back.
+func (b *run) publish(ctx context.Context) error {
+	if err := b.lock.Renew(ctx); err != nil {
+		return err
+	}
+	err := b.repo.publish(ctx, &b.snap)
+	if e := b.lock.Renew(ctx); err == nil || errors.Is(e, ErrLockLost) {
+		err = e
+	}
+	if errors.Is(err, ErrLockLost) || errors.Is(context.Cause(ctx), ErrLockLost) {
+		err = errors.Join(err, b.repo.Delete(context.WithoutCancel(ctx), snapshotName(b.snap.ID)))
+	}
+	return err
 }
 
 // finished notes how it went.

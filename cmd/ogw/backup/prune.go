@@ -48,7 +48,7 @@ func Remove(ctx context.Context, repo *Repository, ids []string) (Pruned, error)
 			return Pruned{}, err
 		}
 	}
-	return prune(ctx, repo)
+	return prune(ctx, repo, lock)
 }
 
 // Keep returns which of snapshots, the oldest first, are not among the last n of
@@ -70,7 +70,7 @@ type packID struct {
 
 // prune removes what no snapshot needs, with the lock held: nobody else writes. A
 // snapshot that cannot be read stops it, since nobody knows what that needs.
-func prune(ctx context.Context, repo *Repository) (done Pruned, err error) {
+func prune(ctx context.Context, repo *Repository, lock Lock) (done Pruned, err error) {
 	list, bad, err := repo.Snapshots(ctx)
 	if err == nil {
 		err = bad
@@ -79,13 +79,13 @@ func prune(ctx context.Context, repo *Repository) (done Pruned, err error) {
 		return done, err
 	}
 	done.Snapshots = len(list)
-	all := contents{repo, list, distinctLayers(list)}
+	all := contents{repo, lock, list, distinctLayers(list)}
 	live := make(map[packID]int64)
 	err = all.eachLive(ctx, func(p *piece) { live[packID{p.session, p.pack}] += int64(p.len) })
 	if err != nil {
 		return done, err
 	}
-	sparse, err := removeDead(ctx, repo, all.layers, live, &done)
+	sparse, err := all.removeDead(ctx, live, &done)
 	if err != nil {
 		return done, err
 	}
@@ -100,6 +100,7 @@ func prune(ctx context.Context, repo *Repository) (done Pruned, err error) {
 // contents are the snapshots of a repository, and the layers that they use.
 type contents struct {
 	repo   *Repository
+	lock   Lock
 	list   []*Snapshot
 	layers map[string]*Layer
 }
@@ -182,14 +183,14 @@ func (c *contents) eachLive(ctx context.Context, fn func(*piece)) error {
 
 // removeDead removes the objects that nothing needs, and returns the packs that
 // are to be made smaller, with the bytes that are needed of them.
-func removeDead(ctx context.Context, repo *Repository, layers map[string]*Layer, live map[packID]int64, done *Pruned) (sparse map[packID]int64, err error) {
+func (c *contents) removeDead(ctx context.Context, live map[packID]int64, done *Pruned) (sparse map[packID]int64, err error) {
 	type object struct {
 		name string
 		size int64
 	}
 	var dead []object
 	sparse = make(map[packID]int64)
-	unfinished, err := repo.sessions(ctx) // what they moved, the next backup uses
+	unfinished, err := c.repo.sessions(ctx) // what they moved, the next backup uses
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +201,7 @@ func removeDead(ctx context.Context, repo *Repository, layers map[string]*Layer,
 			dead = append(dead, object{o.Name, o.Size})
 		}
 	}
-	err = repo.List(ctx, "packs/", func(o Object) error {
+	err = c.repo.List(ctx, "packs/", func(o Object) error {
 		session, err := parseSession(path.Base(path.Dir(o.Name)))
 		n, e := strconv.ParseUint(path.Base(o.Name), 10, 32)
 		if err != nil || e != nil {
@@ -217,15 +218,19 @@ func removeDead(ctx context.Context, repo *Repository, layers map[string]*Layer,
 	if err != nil {
 		return nil, err
 	}
-	err = repo.List(ctx, "catalogs/", func(o Object) error {
-		look(o, layers[path.Base(path.Dir(o.Name))] != nil)
+	err = c.repo.List(ctx, "catalogs/", func(o Object) error {
+		look(o, c.layers[path.Base(path.Dir(o.Name))] != nil)
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	// Nobody wrote since the snapshots were read; and a later backup needs nothing of these.
+	if err := c.lock.Renew(ctx); err != nil {
+		return nil, err
+	}
 	for _, o := range dead {
-		if err := repo.Delete(ctx, o.name); err != nil {
+		if err := c.repo.Delete(ctx, o.name); err != nil {
 			return nil, err
 		}
 		done.Freed += o.size
@@ -263,6 +268,9 @@ func (c *contents) shrink(ctx context.Context, sparse map[packID]int64, done *Pr
 		small, err := shrunk(old, offsets)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", ErrDamaged, name, err)
+		}
+		if err := c.lock.Renew(ctx); err != nil { // or another may have used more of it
+			return nil, err
 		}
 		if err := c.repo.Put(ctx, name, small, true); err != nil {
 			return nil, err

@@ -297,14 +297,13 @@ func (l *s3Lock) renew(ctx context.Context) error {
 // maxRenewals bounds the writes of one beat, each of which the storage has refused.
 const maxRenewals = 3
 
-// Release implements Lock.
+// Release implements Lock. It asks first: a lock that was lost is another's.
 func (l *s3Lock) Release() {
 	l.cancel(nil)
 	<-l.ended
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lost == nil { // else it is another's
-		_ = l.s.Delete(context.WithoutCancel(l.ctx), lockName) // or it gets stale
+	ctx := context.WithoutCancel(l.ctx)
+	if l.Renew(ctx) == nil {
+		_ = l.s.Delete(ctx, lockName) // or it gets stale
 	}
 }
 
