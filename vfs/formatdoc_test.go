@@ -162,6 +162,7 @@ func samples(t *testing.T) map[string]sample {
 		"L share":     {record.LockKey(18), reserved.Encode()},
 		"X":           {record.LockerKey(nfs.Client, 18), record.EncodeLocker(1)},
 		"W":           {record.WaitKey(lock.Owner{Client: "c", ID: "b"}), record.EncodeWaits([]uint64{17})},
+		"D":           {record.Doubt{Blob: cluster.BlobID{Content: 19, Seq: 20}, Size: 1000, CRC: 0x1122334455667788}.Key(), []byte{}},
 		"H":           {record.BeatKey(30), record.Beat{Number: 31}.Encode()},
 	}
 }

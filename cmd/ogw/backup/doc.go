@@ -45,9 +45,10 @@
 // A pass of Move has the new store hold the metadata of an instant (vfs.Move compares
 // pair by pair), then lists its blobs beside the names in the metadata, both in order:
 // what no file has any more it removes, what is missing it copies, in streams of the
-// source that go straight into the engine. Nothing is kept about passes before: what
-// there is in the new store says all. It is a store when the last pass has set its
-// superblock.
+// source that go straight into the engine. What there is in the new store says all about
+// passes before; of blobs whose record went or changed, it keeps what they were until they
+// were compared: the names are those of other blobs where the source was set back to an
+// earlier time. It is a store when the last pass has set its superblock.
 //
 // # Checks
 //

@@ -135,8 +135,7 @@ func (m *move) pass(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: the store has format %d, this program knows up to %d", cluster.ErrFormat, m.held.Format, vfs.FormatVersion)
 	}
 	m.done.FSID, m.done.Time, m.done.Settled = fmt.Sprintf("%016x", m.held.FSID), m.held.Time, m.held.Settled
-	m.out, err = vfs.BeginMove(ctx, m.target, vfs.MoveConfig{FSID: m.held.FSID, Opens: m.opens, Keys: m.o.Keys,
-		Stale: func(ctx context.Context, id cluster.BlobID) error { return m.target.Blobs.Delete(ctx, id) }})
+	m.out, err = vfs.BeginMove(ctx, m.target, vfs.MoveConfig{FSID: m.held.FSID, Opens: m.opens, Keys: m.o.Keys})
 	if err != nil {
 		return err
 	}
@@ -198,10 +197,14 @@ func (m *move) compare(ctx context.Context) error {
 		m.done.Blobs++
 		m.done.Bytes += x.Size
 		has, err := there.find(ctx, x.ID)
+		if err != nil {
+			return err
+		}
+		differs, err := m.out.Differs(ctx, x)
 		switch {
 		case err != nil:
 			return err
-		case has != nil && has.Size == x.Size:
+		case has != nil && has.Size == x.Size && !differs:
 			return nil
 		case has != nil: // of another history
 			if err := m.target.Blobs.Delete(ctx, x.ID); err != nil {
@@ -215,6 +218,9 @@ func (m *move) compare(ctx context.Context) error {
 	}
 	if err == nil {
 		err = m.removeBlobs(ctx)
+	}
+	if err == nil {
+		err = m.out.Compared(ctx)
 	}
 	if err != nil {
 		return err

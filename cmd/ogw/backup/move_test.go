@@ -362,6 +362,110 @@ func TestMoveSetBack(t *testing.T) {
 	wantFiles(t, target, last.files)
 }
 
+// history is what a store went through since a backup.
+type history func(s *store, text string) (complete func(*vfs.FS) error)
+
+// afterwards returns a store that went on from a backup.
+func afterwards(t *testing.T, base *store, storage Storage, snap *Snapshot) *store {
+	t.Helper()
+	c := mem.New(mem.Options{})
+	c.Exclusive = true
+	if _, err := Restore(t.Context(), &Repository{Storage: storage}, snap, c, RestoreConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, c)
+	s.files = maps.Clone(base.files)
+	return s
+}
+
+// plain puts a file.
+func plain(s *store, text string) (complete func(*vfs.FS) error) {
+	s.putText("plain", text)
+	return nil
+}
+
+// parts begins an upload of three parts.
+func parts(s *store, text string) (complete func(*vfs.FS) error) {
+	s.t.Helper()
+	name := vfs.ObjectName{Bucket: "bucket", Key: "uploaded"}
+	up, err := s.fs.CreateUpload(s.t.Context(), name, vfs.PutOptions{}, "", false)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	upload := vfs.UploadName{ObjectName: name, ID: up.ID}
+	var o vfs.CompleteOptions
+	for i := range 3 {
+		p, err := s.fs.PutPart(s.t.Context(), upload, i+1, strings.NewReader(text), vfs.PutOptions{Size: int64(len(text))})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		o.Parts = append(o.Parts, vfs.CompletePart{Number: p.Number, ETag: p.ETag})
+	}
+	s.files["uploaded"] = []byte(strings.Repeat(text, 3))
+	return func(fs *vfs.FS) error {
+		_, err := fs.CompleteUpload(s.t.Context(), upload, o)
+		return err
+	}
+}
+
+// smallKV takes two changes in a transaction.
+type smallKV struct{ cluster.KV }
+
+func (smallKV) Limits() cluster.Limits { return cluster.Limits{Ops: 3} }
+
+// A blob of a part and one of a file have the same name and length where a source was set
+// back, and are other ones; whenever the pass between was killed.
+func TestMoveSetBackBetweenPartsAndFiles(t *testing.T) {
+	base, storage := newStore(t), testDir(t)
+	base.put("f")
+	snap := base.mustBackup(storage)
+	for name, h := range map[string][2]history{"parts, then a file": {parts, plain}, "a file, then parts": {plain, parts}} {
+		t.Run(name, func(t *testing.T) {
+			before, after := afterwards(t, base, storage, snap), afterwards(t, base, storage, snap)
+			h[0](before, strings.Repeat("one", 10_000))
+			complete := h[1](after, strings.Repeat("two", 10_000))
+			for n := int64(0); ; n++ {
+				target := mem.New(mem.Options{})
+				before.mustMove(target, nil)
+				var left atomic.Int64
+				left.Store(n)
+				_, err := after.move(&cluster.Cluster{KV: smallKV{&failingKV{target.KV, &left}}, Blobs: &failingBlobs{target.Blobs, &left}}, nil)
+				if err != nil && !errors.Is(err, errKilled) {
+					t.Fatal(err)
+				}
+				after.mustMove(target, alone)
+				if complete != nil {
+					fs, e := vfs.Open(t.Context(), target, vfs.Config{NoBackground: true})
+					if e = errors.Join(e, complete(fs), fs.Close(t.Context())); e != nil {
+						t.Fatal(e)
+					}
+				}
+				wantFiles(t, target, after.files)
+				if err == nil {
+					break
+				}
+			}
+		})
+	}
+}
+
+// An upload that was completed has the blobs of its parts, which are not moved again.
+func TestMoveCompletedUpload(t *testing.T) {
+	s := newStore(t)
+	complete := parts(s, strings.Repeat("x", 100_000))
+	target := mem.New(mem.Options{})
+	if done := s.mustMove(target, nil); done.MovedBlobs != 3 {
+		t.Errorf("the first pass: %+v", done)
+	}
+	if err := complete(s.fs); err != nil {
+		t.Fatal(err)
+	}
+	if done := s.mustMove(target, alone); done.MovedBlobs != 0 || done.RemovedBlobs != 0 || done.Blobs != 3 {
+		t.Errorf("the pass after its end: %+v", done)
+	}
+	wantFiles(t, target, s.files)
+}
+
 // full has room for nothing.
 type full struct{ cluster.Blobs }
 

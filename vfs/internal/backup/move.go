@@ -26,9 +26,6 @@ type MoveConfig struct {
 	// Opens opens the secrets that the backup sealed. They are then sealed with Keys,
 	// or in clear without.
 	Opens, Keys *seal.Keyring
-	// Stale gets the blobs that the store can have had from before under a name that
-	// another one has now: the store that is moved was set back to an earlier time.
-	Stale func(ctx context.Context, id cluster.BlobID) error
 }
 
 // Move makes a store what Backup.Pairs returned of another one, and that again and
@@ -37,7 +34,7 @@ type MoveConfig struct {
 // goroutine, and one pass.
 type Move struct {
 	restore Restore
-	stale   func(ctx context.Context, id cluster.BlobID) error
+	doubts  doubts
 
 	there []kept // pairs of the store, behind those that were passed
 	next  []byte // where those behind them begin; nil: nowhere
@@ -49,7 +46,7 @@ type Move struct {
 // BeginMove begins a pass. It returns ErrExist if the store holds something else, and
 // cluster.ErrMismatch if its blobs belong to another one.
 func BeginMove(ctx context.Context, c *cluster.Cluster, o MoveConfig) (*Move, error) {
-	m := &Move{restore: Restore{kv: c.KV}, stale: o.Stale, next: []byte{0}, changes: changes{kv: c.KV}}
+	m := &Move{restore: Restore{kv: c.KV}, doubts: newDoubts(c.KV), next: []byte{0}, changes: changes{kv: c.KV}}
 	name := fmt.Sprintf("%016x", o.FSID)
 	m.restore.cfg = RestoreConfig{Snapshot: name, Opens: o.Opens, Keys: o.Keys}
 	m.restore.moves = true
@@ -112,7 +109,7 @@ func (m *Move) Put(ctx context.Context, k, v []byte) error {
 		if bytes.Equal(old, v) {
 			return nil
 		}
-		if err := m.replace(ctx, k, old, v); err != nil {
+		if err := m.doubt(ctx, k, old, v); err != nil {
 			return err
 		}
 	}
@@ -120,42 +117,39 @@ func (m *Move) Put(ctx context.Context, k, v []byte) error {
 		return err
 	}
 	m.changes.put(k, v)
+	m.changed++
 	return nil
 }
 
-// replace looks for blobs of one name that are not the same.
-func (m *Move) replace(ctx context.Context, k, old, v []byte) error {
-	var was []Blob
-	err := namedBlobs(k, old, func(b Blob) error {
-		was = append(was, b)
-		return nil
-	})
-	if err != nil || len(was) == 0 {
-		return err
-	}
-	return namedBlobs(k, v, func(b Blob) error {
-		for _, w := range was {
-			if w.ID == b.ID && w != b {
-				return m.stale(ctx, b.ID)
-			}
+// doubt records what a pair named that becomes another, or goes (v is nil).
+func (m *Move) doubt(ctx context.Context, k, old, v []byte) error {
+	for _, x := range doubtsAbout(k, old, v) {
+		key := x.Key()
+		if err := m.room(ctx, len(key)); err != nil {
+			return err
 		}
-		return nil
-	})
+		m.changes.put(key, []byte{})
+	}
+	return nil
 }
 
 // pass removes the pairs of the store before k (nil: all), which are gone.
 func (m *Move) pass(ctx context.Context, k []byte) error {
 	for {
 		for len(m.there) > 0 && (k == nil || bytes.Compare(m.there[0].key, k) < 0) {
-			gone := m.there[0].key
+			gone, old := m.there[0].key, m.there[0].value
 			m.there = m.there[1:]
 			if gone[0] == record.TabSuper || ofMedium(gone) {
 				continue
+			}
+			if err := m.doubt(ctx, gone, old, nil); err != nil {
+				return err
 			}
 			if err := m.room(ctx, len(gone)); err != nil {
 				return err
 			}
 			m.changes.remove(gone)
+			m.changed++
 		}
 		if len(m.there) > 0 || m.next == nil {
 			return nil
@@ -193,19 +187,28 @@ func (m *Move) room(ctx context.Context, bytes int) error {
 	return m.flush(ctx)
 }
 
-func (m *Move) flush(ctx context.Context) error {
-	m.changed += int64(m.changes.count())
-	return m.changes.write(ctx, nil)
-}
+func (m *Move) flush(ctx context.Context) error { return m.changes.write(ctx, nil) }
 
-// End comes behind the last Put. It returns how many pairs were written or removed.
+// End comes behind the last Put. It returns how many pairs were written or removed. They
+// are durable: a blob that is copied after it stays no longer than the record that names it.
 func (m *Move) End(ctx context.Context) (changed int64, err error) {
-	if err := m.pass(ctx, nil); err != nil {
-		return m.changed, err
+	err = m.pass(ctx, nil)
+	if err == nil {
+		err = m.flush(ctx)
 	}
-	err = m.flush(ctx)
+	if err == nil {
+		err = fserr.Map(m.restore.kv.Sync(ctx))
+	}
 	return m.changed, err
 }
+
+// Differs comes behind End, for the blobs of the instant in the order of their IDs. It
+// reports whether one that is there under the same name can be another one, whatever its
+// length: the store that is moved was set back to an earlier time.
+func (m *Move) Differs(ctx context.Context, b Blob) (bool, error) { return m.doubts.differ(ctx, b) }
+
+// Compared comes when those that differ are removed, before one is copied.
+func (m *Move) Compared(ctx context.Context) error { return m.doubts.settle(ctx) }
 
 // Finish makes it a store. All blobs are there.
 func (m *Move) Finish(ctx context.Context) error { return m.restore.Finish(ctx) }

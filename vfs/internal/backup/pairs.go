@@ -93,7 +93,7 @@ func (b *Backup) portable(k, v []byte) (value []byte, keep bool) {
 // that use it.
 func ofMedium(k []byte) bool {
 	switch k[0] {
-	case record.TabDamaged, record.TabFence, record.TabBeat, record.TabRead, record.TabPurge, record.TabLock, record.TabWait, record.TabLocker:
+	case record.TabDamaged, record.TabFence, record.TabBeat, record.TabRead, record.TabPurge, record.TabLock, record.TabWait, record.TabLocker, record.TabDoubt:
 		return true
 	case record.TabCounter:
 		name := string(k[1:])

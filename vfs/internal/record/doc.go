@@ -9,7 +9,7 @@
 //	extent.go          'e'      content.go  's'      queue.go    'q'
 //	orphan.go          'o'      upload.go   'm'      part.go     'p'
 //	bucket.go          'b'      counter.go  'C'      done.go     'd'
-//	storesecret.go     'K'      damaged.go  'z'
+//	storesecret.go     'K'      damaged.go  'z'      doubt.go    'D'
 //	user.go userrecord.go 'U'
 //	conversion.go format1.go    what a store of format 1 holds
 //

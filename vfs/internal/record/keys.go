@@ -59,6 +59,7 @@ const FormatVersion = 3
 //	'Y' number gateway                   what one answers to it, JSON
 //	'L' ino                              locks that several gateways grant (locks.go)
 //	'W' hash(20) of an owner             inodes in which it waits for a range
+//	'D' content blob size crc            empty; blob that a store to which one is being moved can have (doubt.go)
 //	'X' client, escaped, 0 1, ino        how much a client that is another machine has of 'L' there
 const (
 	TabSuper    = 'S'
@@ -102,6 +103,7 @@ const (
 	TabLock     = 'L'
 	TabWait     = 'W'
 	TabLocker   = 'X'
+	TabDoubt    = 'D'
 )
 
 // Key1Bytes is the length of a key of a table and a number.
