@@ -82,10 +82,6 @@ func (s *Server) newVerifier() {
 	s.verifier.Store(binary.BigEndian.Uint64(b[:]))
 }
 
-// writeVerifier is another one after each loss: of those that the VFS counts before anybody can
-// find nothing left to make durable, and of what was tried in vain.
-func (s *Server) writeVerifier() uint64 { return s.verifier.Load() + s.fs.Losses() }
-
 // trusts reports whether locks may be named, and reboots reported, from there.
 func (s *Server) trusts(client netip.AddrPort) bool {
 	ok := s.exports.Load().trusts(client, time.Now())

@@ -67,6 +67,10 @@ type Server struct {
 	shutdown sync.Once
 }
 
+// writeVerifier is another one after each loss: of those that the VFS counts before anybody can
+// find nothing left to make durable, and of what was tried in vain.
+func (s *Server) writeVerifier() uint64 { return s.verifier.Load() + s.fs.Losses() }
+
 // Serve accepts connections from l until Shutdown, and then returns nil.
 func (s *Server) Serve(l net.Listener) error { return s.rpc.Serve(l) }
 

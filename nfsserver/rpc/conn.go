@@ -174,14 +174,10 @@ func (c *conn) stopReading() {
 	c.nc.SetReadDeadline(time.Unix(1, 0))
 }
 
-// reserve waits until n more bytes of the current record, and the buffer that they need, fit
-// the budgets.
+// reserve waits until n more bytes of the current record, with their buffer, fit the budgets.
 func (c *conn) reserve(n int) error {
 	c.length += n
-	if c.length <= freeBytes {
-		return nil
-	}
-	if n = memoryOf(c.length) - c.charged; n <= 0 {
+	if n = memoryOf(c.length) - c.charged; c.length <= freeBytes || n <= 0 {
 		return nil
 	}
 	c.flush()
