@@ -86,6 +86,15 @@ func (b *blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int
 	return n, err
 }
 
+// ReadSummed implements cluster.BlobCache. It counts as a ReadAt.
+func (b *blobs) ReadSummed(ctx context.Context, blob cluster.SummedBlob, p []byte, off int64) (int, error) {
+	start := time.Now()
+	n, err := cluster.ReadSummed(ctx, b.Blobs, blob, p, off)
+	b.read.done(start, err)
+	b.out.Add(float64(n))
+	return n, err
+}
+
 // Splice implements cluster.BlobSplicer. It counts as a ReadAt, unless that is to
 // follow.
 func (b *blobs) Splice(ctx context.Context, id cluster.BlobID, w int, off, n int64) (int64, error) {

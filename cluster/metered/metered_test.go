@@ -77,6 +77,9 @@ func TestCounts(t *testing.T) {
 	if n, err := c.Blobs.ReadAt(ctx, id, p, 400); n != 600 || err != io.EOF {
 		t.Fatalf("read %d, %v", n, err)
 	}
+	if n, err := cluster.ReadSummed(ctx, c.Blobs, cluster.SummedBlob{ID: id}, p, 900); n != 100 || err != io.EOF {
+		t.Fatalf("read %d, %v", n, err)
+	}
 	if _, err := c.Blobs.ReadAt(ctx, cluster.BlobID{Content: 9}, p, 0); !errors.Is(err, cluster.ErrNotFound) {
 		t.Fatalf("absent blob: %v", err)
 	}
@@ -88,10 +91,10 @@ func TestCounts(t *testing.T) {
 	}{
 		{"ogw_cluster_seconds", labels{"half": "kv", "op": "update"}, 1},
 		{"ogw_cluster_seconds", labels{"half": "kv", "op": "view"}, 1},
-		{"ogw_cluster_seconds", labels{"half": "blobs", "op": "read"}, 2},
+		{"ogw_cluster_seconds", labels{"half": "blobs", "op": "read"}, 3},
 		{"ogw_cluster_seconds", labels{"half": "blobs", "op": "commit"}, 1},
 		{"ogw_cluster_blob_bytes_total", labels{"direction": "written"}, 1000},
-		{"ogw_cluster_blob_bytes_total", labels{"direction": "read"}, 600},
+		{"ogw_cluster_blob_bytes_total", labels{"direction": "read"}, 700},
 		{"ogw_cluster_errors_total", labels{"half": "blobs", "op": "read", "kind": "not_found"}, 1},
 		{"ogw_cluster_errors_total", labels{"half": "kv", "op": "view"}, -1},
 		{"ogw_cluster_retries_total", labels{}, 0},

@@ -74,8 +74,17 @@ func (b *Blobs) Stats() Stats {
 	return s
 }
 
-// ReadAt implements cluster.BlobReader.
+// ReadAt implements cluster.BlobReader. It uses the memory, and not the disk.
 func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int64) (n int, err error) {
+	return b.readAt(ctx, id, blobSum{}, p, off)
+}
+
+// ReadSummed implements cluster.BlobCache.
+func (b *Blobs) ReadSummed(ctx context.Context, blob cluster.SummedBlob, p []byte, off int64) (n int, err error) {
+	return b.readAt(ctx, blob.ID, blobSum{blob.CRC, true}, p, off)
+}
+
+func (b *Blobs) readAt(ctx context.Context, id cluster.BlobID, sum blobSum, p []byte, off int64) (n int, err error) {
 	if len(p) == 0 || off < 0 || off >= cluster.MaxBlobBytes {
 		return b.Blobs.ReadAt(ctx, id, p, off)
 	}
@@ -85,7 +94,7 @@ func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int
 	for n < len(p) {
 		at := off + int64(n)
 		first, last := at/chunkBytes, (off+int64(len(p))-1)/chunkBytes
-		c, err := b.chunk(ctx, key{id, int(first)}, int(last-first)+1)
+		c, err := b.chunk(ctx, key{id, int(first)}, sum, int(last-first)+1)
 		if err != nil {
 			return 0, err
 		}
@@ -102,14 +111,14 @@ func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int
 	return n, nil
 }
 
-// chunk returns a chunk, to be released, and asks for up to count in order where that is
-// not in memory.
-func (b *Blobs) chunk(ctx context.Context, k key, count int) (*chunk, error) {
+// chunk returns a chunk of a blob with a checksum, to be released, and asks for up to count in
+// order where that is not in memory.
+func (b *Blobs) chunk(ctx context.Context, k key, sum blobSum, count int) (*chunk, error) {
 	for joined := false; ; joined = true {
 		if b.isOver() {
 			return nil, cluster.ErrClosed
 		}
-		c, run := b.mem.get(k, min(count, maxRun))
+		c, run := b.mem.get(k, sum, min(count, maxRun))
 		if len(run) > 0 {
 			b.start(ctx, run, nil)
 		}
@@ -174,7 +183,7 @@ func (b *Blobs) load(ctx context.Context, run []*chunk) {
 		missing = nil
 		for _, c := range run {
 			buf := newBuffer()
-			n, last, ok := b.disk.read(c.key, buf)
+			n, last, ok := b.disk.read(c.key, c.of, buf)
 			if !ok {
 				freeBuffer(buf)
 				missing = append(missing, c)
@@ -220,7 +229,7 @@ func (b *Blobs) fetch(ctx context.Context, run []*chunk) {
 
 // spill keeps on disk what memory has no room for.
 func (b *Blobs) spill(c *chunk) (kept bool) {
-	return b.disk != nil && !c.onDisk && len(c.data) > 0 && b.disk.write(c)
+	return b.disk != nil && c.spills() && b.disk.write(c)
 }
 
 // Delete implements cluster.Blobs.
@@ -255,9 +264,13 @@ func (b *Blobs) Probe(ctx context.Context, from cluster.BlobID, fn func(b cluste
 	return cluster.ProbeBlobs(ctx, b.Blobs, from, fn)
 }
 
-// Claim implements cluster.Claimer.
+// Claim implements cluster.Claimer. From then on the disk is used: for this store.
 func (b *Blobs) Claim(ctx context.Context, store, known uint64) (before, now uint64, err error) {
-	return cluster.ClaimBlobs(ctx, b.Blobs, store, known)
+	before, now, err = cluster.ClaimBlobs(ctx, b.Blobs, store, known)
+	if err == nil && b.disk != nil {
+		b.disk.begin(store)
+	}
+	return before, now, err
 }
 
 // Close implements cluster.Blobs.

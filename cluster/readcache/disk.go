@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	recordBytes = 48
+	recordBytes = 64
 	// maxWrites bounds the chunks that wait to be written; what comes beyond is not kept.
 	maxWrites = 32
 )
@@ -30,6 +30,9 @@ type disk struct {
 	done          chan struct{}
 
 	mu      sync.Mutex
+	found   []byte // of the index, until begin
+	begun   bool
+	store   uint64 // that may use it, once begun
 	slots   []slot
 	where   map[cluster.BlobID]map[int]int // slots
 	used    int
@@ -46,6 +49,8 @@ type slot struct {
 	read  bool   // since the hand passed
 	bytes int    // of the chunk
 	last  bool   // of its blob
+	store uint64 // whose blob it is
+	crc   uint64 // of the whole blob, as the metadata had it
 	sum   uint64 // of bytes and place
 }
 
@@ -85,19 +90,31 @@ func shorten(f *os.File, size int64) error {
 	return f.Truncate(size)
 }
 
-// load reads the index. What does not fit is an empty slot.
+// load reads the index.
 func (d *disk) load() error {
-	b := make([]byte, len(d.slots)*recordBytes)
-	n, err := d.index.ReadAt(b, 0)
+	d.found = make([]byte, len(d.slots)*recordBytes)
+	n, err := d.index.ReadAt(d.found, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	for i := range n / recordBytes {
-		if s, ok := decodeSlot(b[i*recordBytes:][:recordBytes]); ok && d.find(s.key) < 0 {
+	d.found = d.found[:n/recordBytes*recordBytes]
+	return nil
+}
+
+// begin has the disk used, for a store. What does not fit, or is of another one, is an empty
+// slot. A later claim is of the same store, since the engine refuses others.
+func (d *disk) begin(store uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.begun {
+		return
+	}
+	for i := range len(d.found) / recordBytes {
+		if s, ok := decodeSlot(d.found[i*recordBytes:][:recordBytes]); ok && s.store == store && d.find(s.key) < 0 {
 			d.set(i, s)
 		}
 	}
-	return nil
+	d.begun, d.store, d.found = true, store, nil
 }
 
 func (s *slot) place() []byte {
@@ -108,7 +125,9 @@ func (s *slot) place() []byte {
 	if s.last {
 		b = append(b, 1)
 	}
-	return append(b, make([]byte, 32-len(b))...)
+	b = append(b, make([]byte, 32-len(b))...)
+	b = binary.BigEndian.AppendUint64(b, s.store)
+	return binary.BigEndian.AppendUint64(b, s.crc)
 }
 
 func (s *slot) encode() []byte {
@@ -119,7 +138,7 @@ func (s *slot) encode() []byte {
 func decodeSlot(b []byte) (s slot, ok bool) {
 	id, err := cluster.ParseBlobID(b[:cluster.BlobIDBytes])
 	s = slot{key: key{id, int(binary.BigEndian.Uint32(b[16:]))}, there: true, bytes: int(binary.BigEndian.Uint32(b[20:])),
-		last: b[24] == 1, sum: binary.BigEndian.Uint64(b[32:])}
+		last: b[24] == 1, store: binary.BigEndian.Uint64(b[32:]), crc: binary.BigEndian.Uint64(b[40:]), sum: binary.BigEndian.Uint64(b[48:])}
 	return s, err == nil && bytes.Equal(s.encode(), b) && s.bytes <= chunkBytes && (s.last || s.bytes == chunkBytes)
 }
 
@@ -170,11 +189,11 @@ func (d *disk) clear(i int) {
 	d.used--
 }
 
-// read reads a chunk into buf, verified.
-func (d *disk) read(k key, buf []byte) (n int, last, ok bool) {
+// read reads a chunk of the blob with a checksum into buf, verified.
+func (d *disk) read(k key, of blobSum, buf []byte) (n int, last, ok bool) {
 	d.mu.Lock()
 	i := d.find(k)
-	if i < 0 || d.closed {
+	if i < 0 || d.closed || !of.known || d.slots[i].crc != of.crc {
 		d.mu.Unlock()
 		return 0, false, false
 	}
@@ -198,7 +217,7 @@ func (d *disk) read(k key, buf []byte) (n int, last, ok bool) {
 func (d *disk) write(c *chunk) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed {
+	if d.closed || !d.begun {
 		return false
 	}
 	select {
@@ -214,7 +233,7 @@ func (d *disk) write(c *chunk) bool {
 func (d *disk) run() {
 	defer close(d.done)
 	for c := range d.writes {
-		d.store(c)
+		d.keep(c)
 		freeBuffer(c.data)
 		d.mu.Lock()
 		d.pending--
@@ -222,17 +241,21 @@ func (d *disk) run() {
 	}
 }
 
-func (d *disk) store(c *chunk) {
-	s := slot{key: c.key, there: true, bytes: len(c.data), last: c.last}
-	s.sum = s.sumOf(c.data)
+func (d *disk) keep(c *chunk) {
+	s := slot{key: c.key, there: true, bytes: len(c.data), last: c.last, crc: c.of.crc}
 	d.mu.Lock()
-	if d.find(c.key) >= 0 {
+	s.store = d.store
+	i := d.find(c.key)
+	if i >= 0 && d.slots[i].crc == s.crc || !d.begun {
 		d.mu.Unlock()
 		return
 	}
-	i := d.victim()
+	if i < 0 { // else its ID meant another blob
+		i = d.victim()
+	}
 	d.clear(i)
 	d.mu.Unlock()
+	s.sum = s.sumOf(c.data)
 	_, err := d.chunks.WriteAt(c.data, int64(i)*chunkBytes)
 	if err == nil {
 		_, err = d.index.WriteAt(s.encode(), int64(i)*recordBytes)
@@ -293,7 +316,7 @@ func (d *disk) close(rest []*chunk) {
 	d.mu.Unlock()
 	<-d.done
 	for _, c := range rest[:min(len(rest), len(d.slots))] {
-		d.store(c)
+		d.keep(c)
 	}
 	if err := errors.Join(d.chunks.Close(), d.index.Close()); err != nil {
 		d.log.Warn("the read cache on disk is not closed", "err", err)

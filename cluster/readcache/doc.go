@@ -6,9 +6,9 @@
 //	             │        └── what memory has no room for any more
 //	             └─► the next chunks, where a blob is read in order
 //
-// Blobs are cut into chunks of chunkBytes. They never change, and their IDs never return,
-// so that a chunk that is kept is right for as long as it is kept: no gateway has to be told
-// anything. What is deleted through this engine is dropped; what another gateway deleted
+// Blobs are cut into chunks of chunkBytes. They never change, and their IDs never return
+// while a process runs, so that a chunk in memory is right for as long as it is kept: no
+// gateway has to be told anything. What is deleted through this engine is dropped; what another gateway deleted
 // nobody names any more, and it makes room like all else.
 //
 // # Verified
@@ -16,6 +16,12 @@
 // The engine below returns verified bytes. On the disk, each chunk has a checksum that
 // covers its place in its blob, too; one that does not fit is read from the engine again.
 // Verify and Probe go past both.
+//
+// What is on the disk outlives the process, and IDs can return until the next one: the
+// metadata were restored, or moved back, or the folder is another store's now. So the disk
+// is used only once the store is known (Claim), a chunk there has the store's ID and the
+// checksum that the metadata had of the whole blob when it was read, and it is an answer only
+// to who names both (ReadSummed). Neither has to be told that anything was restored.
 //
 // # Read-ahead
 //
@@ -30,9 +36,10 @@
 // are:
 //
 //	record: content (8) ‖ blob (8) ‖ chunk (4) ‖ bytes (4) ‖ 1 if it is the last (1) ‖ zeros (7)
-//	        ‖ CRC64NVME of the chunk's bytes and of these 32 (8) ‖ CRC64NVME of these 40 (8)
+//	        ‖ store (8) ‖ CRC64NVME of the blob (8)
+//	        ‖ CRC64NVME of the chunk's bytes and of these 48 (8) ‖ CRC64NVME of these 56 (8)
 //
-// big-endian, 48 bytes each. Nothing is synced: what a crash leaves half has no fitting
+// big-endian, 64 bytes each. Nothing is synced: what a crash leaves half has no fitting
 // checksum. Slots are taken over in turn, but for those that were read since the last turn.
 //
 // # Invariants

@@ -17,9 +17,16 @@ type key struct {
 	n  int
 }
 
+// blobSum is the checksum that the metadata have of a blob, if the reader knew it.
+type blobSum struct {
+	crc   uint64
+	known bool
+}
+
 // chunk is a part of a blob, in memory or on its way there.
 type chunk struct {
 	key
+	of     blobSum       // as the first reader had it
 	loaded chan struct{} // closed when what follows is set
 	data   []byte        // shorter than chunkBytes only if last
 	last   bool          // of its blob
@@ -54,12 +61,12 @@ func (m *memory) kept() int64 {
 	return m.bytes
 }
 
-// get returns a chunk, to be released. If it is not there, it is the first of run, which the
-// caller has to load: up to count chunks in order.
-func (m *memory) get(k key, count int) (c *chunk, run []*chunk) {
+// get returns a chunk of a blob with a checksum, to be released. If it is not there, it is the
+// first of run, which the caller has to load: up to count chunks in order.
+func (m *memory) get(k key, sum blobSum, count int) (c *chunk, run []*chunk) {
 	m.mu.Lock()
 	if c = m.blobs[k.id][k.n]; c == nil {
-		run = m.reserve(k, count)
+		run = m.reserve(k, sum, count)
 		c = run[0]
 	}
 	c.users++
@@ -70,14 +77,14 @@ func (m *memory) get(k key, count int) (c *chunk, run []*chunk) {
 }
 
 // reserve adds chunks from k on, until one is there. Under mu.
-func (m *memory) reserve(k key, count int) (run []*chunk) {
+func (m *memory) reserve(k key, sum blobSum, count int) (run []*chunk) {
 	of := m.blobs[k.id]
 	if of == nil {
 		of = make(map[int]*chunk)
 		m.blobs[k.id] = of
 	}
 	for n := k.n; n < k.n+count && n < cluster.MaxBlobBytes/chunkBytes && of[n] == nil; n++ {
-		c := &chunk{key: key{k.id, n}, loaded: make(chan struct{})}
+		c := &chunk{key: key{k.id, n}, of: sum, loaded: make(chan struct{})}
 		of[n], run = c, append(run, c)
 		m.bytes += chunkBytes
 	}
@@ -179,8 +186,8 @@ func (m *memory) next(c *chunk, room func() bool) (runs [][]*chunk) {
 			}
 			continue
 		}
-		run := m.reserve(key{c.id, n}, min(size, c.n+ahead+aheadChunks-n)) // beyond that, rather than in small pieces
-		if len(run) == 0 {                                                 // behind the longest blob
+		run := m.reserve(key{c.id, n}, c.of, min(size, c.n+ahead+aheadChunks-n)) // beyond that, rather than in small pieces
+		if len(run) == 0 {                                                       // behind the longest blob
 			break
 		}
 		runs = append(runs, run)
@@ -191,6 +198,10 @@ func (m *memory) next(c *chunk, room func() bool) (runs [][]*chunk) {
 	m.put(old)
 	return runs
 }
+
+// spills reports whether the disk is to have it, and has not. Without the checksum of its blob
+// nobody could tell there whether it is of the blob that has the ID then.
+func (c *chunk) spills() bool { return c.of.known && !c.onDisk && len(c.data) > 0 }
 
 // isLast reports whether the chunk is known to be the last of its blob.
 func (c *chunk) isLast() bool {
@@ -207,7 +218,7 @@ func (m *memory) unused() (list []*chunk) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for e := m.recent.Front(); e != nil; e = e.Next() {
-		if c := e.Value.(*chunk); c.users == 0 && !c.onDisk && len(c.data) > 0 {
+		if c := e.Value.(*chunk); c.users == 0 && c.spills() {
 			list = append(list, c)
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/minio/crc64nvme"
+
 	"ogw/cluster"
 	"ogw/cluster/clustertest"
 	"ogw/cluster/mem"
@@ -54,6 +56,9 @@ func open(t testing.TB, b cluster.Blobs, o Options) *Blobs {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
+	if _, _, err := c.Claim(bg, 1, 0); err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 
@@ -74,7 +79,12 @@ func store(t testing.TB, b cluster.Blobs, id cluster.BlobID, size int) []byte {
 	data := make([]byte, size)
 	r := rand.NewChaCha8([32]byte{byte(id.Content), byte(id.Seq)})
 	_, _ = r.Read(data)
-	w, err := b.Create(bg, id, int64(size))
+	return storeBytes(t, b, id, data)
+}
+
+func storeBytes(t testing.TB, b cluster.Blobs, id cluster.BlobID, data []byte) []byte {
+	t.Helper()
+	w, err := b.Create(bg, id, int64(len(data)))
 	if err == nil {
 		if _, err = w.Write(data); err == nil {
 			_, _, err = w.Commit(bg)
@@ -91,7 +101,7 @@ func wantAt(t testing.TB, b cluster.Blobs, id cluster.BlobID, data []byte, off, 
 	t.Helper()
 	want := data[min(off, len(data)):min(off+n, len(data))]
 	p := make([]byte, n)
-	got, err := b.ReadAt(bg, id, p, int64(off))
+	got, err := cluster.ReadSummed(bg, b, cluster.SummedBlob{ID: id, CRC: crc64nvme.Checksum(data)}, p, int64(off))
 	if !bytes.Equal(p[:got], want) || (err == io.EOF) != (len(want) < n) || err != nil && err != io.EOF { //nolint:errorlint // as io.ReaderAt has it
 		t.Errorf("%d bytes at %d: %d of %d, %v", n, off, got, len(want), err)
 	}
@@ -129,13 +139,29 @@ func (c *claimed) Claim(ctx context.Context, store, known uint64) (before, now u
 	return before, c.count, nil
 }
 
+// summing is a cache all of whose readers know one checksum.
+type summing struct{ *Blobs }
+
+func (s summing) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int64) (int, error) {
+	return s.ReadSummed(ctx, cluster.SummedBlob{ID: id}, p, off)
+}
+
 func TestBlobs(t *testing.T) {
 	for name, o := range map[string]Options{"memory": {Memory: 64 << 20}, "little": {Memory: 3 * chunkBytes}, "disk": {Memory: chunkBytes, Disk: 20 * chunkBytes}} {
 		t.Run(name, func(t *testing.T) {
 			clustertest.TestBlobs(t, func(t *testing.T) cluster.Blobs {
 				o := o
 				o.Dir = t.TempDir()
-				return open(t, &claimed{Blobs: mem.New(mem.Options{}).Blobs}, o)
+				o.Log = quiet
+				c, err := New(&claimed{Blobs: mem.New(mem.Options{}).Blobs}, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.disk != nil {
+					c.disk.begin(1)
+				}
+				t.Cleanup(func() { c.Close() })
+				return summing{c}
 			})
 		})
 	}
@@ -282,6 +308,64 @@ func TestDamage(t *testing.T) {
 				wantAt(t, again, id, data, n*chunkBytes, chunkBytes)
 			}
 		})
+	}
+}
+
+// What the disk has is no answer for a blob of the same ID with another checksum, for
+// another store, before the store is known, and for who does not know the checksum.
+func TestDiskOfOthers(t *testing.T) {
+	o := Options{Memory: chunkBytes, Dir: t.TempDir(), Disk: 64 * chunkBytes}
+	old, id, was := fresh(t, 3*chunkBytes)
+	b := open(t, old, o)
+	wantAt(t, b, id, was, 0, len(was))
+	b.Close()
+
+	c := &counted{Blobs: keepOpen{mem.New(mem.Options{}).Blobs}}
+	data := storeBytes(t, c, id, bytes.Repeat([]byte("other"), 3*chunkBytes/5))
+	b = open(t, c, o)
+	wantAt(t, b, id, data, 0, len(data))
+	waitWritten(b)
+	wantAt(t, b, id, data, 0, len(data))
+	if s := b.Stats(); s.Fetched < uint64(len(data)) || s.KeptDisk > 3*chunkBytes {
+		t.Errorf("with other bytes: %+v", s)
+	}
+	b.Close()
+	b = open(t, c, o)
+	wantAt(t, b, id, data, 0, len(data))
+	if s := b.Stats(); s.Disk == 0 {
+		t.Errorf("it does not take the place of what was there: %+v", s)
+	}
+	b.Close()
+
+	for name, use := range map[string]func(b *Blobs) error{
+		"another store": func(b *Blobs) error {
+			_, _, err := b.Claim(bg, 2, 0)
+			return err
+		},
+		"no store yet": func(*Blobs) error { return nil },
+		"no checksum": func(b *Blobs) error {
+			if _, _, err := b.Claim(bg, 1, 0); err != nil {
+				return err
+			}
+			_, err := b.ReadAt(bg, id, make([]byte, len(data)), 0)
+			return err
+		},
+	} {
+		o.Log, o.Memory = quiet, 16*chunkBytes
+		b, err := New(c, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := use(b); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name != "no checksum" {
+			wantAt(t, b, id, data, 0, len(data))
+		}
+		if s := b.Stats(); s.Disk != 0 || s.Fetched == 0 {
+			t.Errorf("%s: %+v", name, s)
+		}
+		b.Close()
 	}
 }
 

@@ -15,6 +15,7 @@ type Segment struct {
 	Data     []byte // inline; else
 	Blob     cluster.BlobID
 	BlobOff  int64
+	BlobCRC  uint64 // of the whole blob
 }
 
 // End is the offset behind the segment.
@@ -41,7 +42,7 @@ func newSegment(c record.ContentID, e *record.Extent, off int64) Segment {
 	if e.Kind == record.ExtentInline {
 		s.Data = e.Data
 	} else {
-		s.Blob, s.BlobOff = e.BlobID(c), e.BlobOff
+		s.Blob, s.BlobOff, s.BlobCRC = e.BlobID(c), e.BlobOff, e.BlobCRC
 	}
 	return s
 }

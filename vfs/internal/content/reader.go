@@ -271,7 +271,7 @@ func (c *Reader) readSegment(ctx context.Context, s *Segment, p []byte, off int6
 		copy(p, s.Data[off:])
 		return nil
 	}
-	n, err := c.s.Blobs.Read(ctx, s.Blob, p, s.BlobOff+off)
+	n, err := c.s.Blobs.ReadSummed(ctx, cluster.SummedBlob{ID: s.Blob, CRC: s.BlobCRC}, p, s.BlobOff+off)
 	switch {
 	case n == len(p) && (err == nil || errors.Is(err, io.EOF)):
 		return nil

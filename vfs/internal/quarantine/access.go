@@ -28,10 +28,22 @@ func finder(ctx context.Context) string {
 // takes note before it returns, once the medium itself is known to have it.
 func (q *Blobs) Read(ctx context.Context, id cluster.BlobID, p []byte, off int64) (int, error) {
 	n, err := q.Engine.ReadAt(ctx, id, p, off)
+	q.met(ctx, id, err)
+	return n, err
+}
+
+// ReadSummed is Read for who knows the checksum of the blob, as cluster.ReadSummed.
+func (q *Blobs) ReadSummed(ctx context.Context, blob cluster.SummedBlob, p []byte, off int64) (int, error) {
+	n, err := cluster.ReadSummed(ctx, q.Engine, blob, p, off)
+	q.met(ctx, blob.ID, err)
+	return n, err
+}
+
+// met takes note of what a reader of a blob met.
+func (q *Blobs) met(ctx context.Context, id cluster.BlobID, err error) {
 	if errors.Is(err, cluster.ErrCorrupt) || errors.Is(err, cluster.ErrUnavailable) {
 		q.suspect(ctx, id, err)
 	}
-	return n, err
 }
 
 // Splice is Read for who copies nothing, as cluster.BlobSplicer: what it does not
