@@ -228,6 +228,12 @@ func testTooLong(t *testing.T, b cluster.Blobs) {
 	}
 	w.Abort()
 	wantAbsent(t, b, id)
+	longest := make([]byte, cluster.MaxBlobBytes)
+	copy(longest[len(longest)-block:], content(1, block))
+	mustPut(t, b, id, longest)
+	for _, n := range []int{block - 1, block, block + 1, 20 * block} {
+		wantRange(t, b, id, longest, len(longest)-block, n)
+	}
 }
 
 func testNotBeforeCommit(t *testing.T, b cluster.Blobs) {
