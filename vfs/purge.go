@@ -156,8 +156,8 @@ func (fs *FS) forgetBlobs(ctx context.Context, events []feed.Event) error {
 				continue
 			}
 			var n *record.Inode
-			if n, err = record.DecodeInode(record.InoOfKey(keys[i]), values[i]); err == nil && n.Content != 0 {
-				contents = append(contents, uint64(n.Content))
+			if n, err = record.DecodeInode(record.InoOfKey(keys[i]), values[i]); err == nil {
+				contents, err = appendContents(contents, r, n)
 			}
 		}
 		return err
@@ -166,4 +166,25 @@ func (fs *FS) forgetBlobs(ctx context.Context, events []feed.Event) error {
 		cluster.ForgetBlobs(fs.blobs, contents...)
 	}
 	return err
+}
+
+// appendContents appends the contents that have blobs of an inode to list: its own, and those
+// that this refers to.
+func appendContents(list []uint64, r cluster.Reader, n *record.Inode) ([]uint64, error) {
+	if n.Content == 0 {
+		return list, nil
+	}
+	list = append(list, uint64(n.Content))
+	if !n.Has(record.FlagRefs) {
+		return list, nil
+	}
+	prefix, last := record.ExtentPrefix(n.Content), n.Content
+	err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
+		_, e, err := record.ParseExtent(k, v)
+		if err == nil && e.Kind == record.ExtentRef && e.Src != last { // Check reports one that is damaged
+			list, last = append(list, uint64(e.Src)), e.Src
+		}
+		return nil
+	})
+	return list, err
 }

@@ -230,7 +230,7 @@ func (b *Blobs) fetch(ctx context.Context, run []*chunk) {
 
 // spill keeps on disk what memory has no room for.
 func (b *Blobs) spill(c *chunk) (kept bool) {
-	return b.disk != nil && c.spills() && b.disk.write(c)
+	return b.disk != nil && c.spills() && b.disk.write(c, &b.mem.drops)
 }
 
 // Delete implements cluster.Blobs.
@@ -252,6 +252,7 @@ func (b *Blobs) Forget(contents ...uint64) {
 	b.mem.drop(b.mem.of(of))
 	if b.disk != nil {
 		b.disk.drop(b.disk.of(of))
+		b.mem.drop(b.mem.of(of)) // what was read of the disk meanwhile
 	}
 }
 

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/minio/crc64nvme"
 
@@ -22,12 +25,23 @@ const (
 	maxWrites = 32
 )
 
+// file is what a disk needs of an os.File.
+type file interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Name() string
+	Stat() (os.FileInfo, error)
+	Truncate(size int64) error
+}
+
 // disk keeps chunks in slots of a file.
 type disk struct {
-	chunks, index *os.File
-	log           *slog.Logger
-	writes        chan *chunk
-	done          chan struct{}
+	chunks file
+	index  *os.File
+	log    *slog.Logger
+	writes chan *chunk
+	done   chan struct{}
 
 	mu      sync.Mutex
 	found   []byte // of the index, until begin
@@ -36,9 +50,9 @@ type disk struct {
 	slots   []slot
 	where   map[cluster.BlobID]map[int]int // slots
 	used    int
-	pending int // chunks that are not written yet
+	waiting map[*chunk]bool // chunks that are not written yet, and are not to be forgotten
 	hand    int
-	failing bool
+	failing bool // of who writes
 	closed  bool
 }
 
@@ -60,7 +74,7 @@ func openDisk(dir string, size int64, log *slog.Logger) (*disk, error) {
 		return nil, err
 	}
 	d := &disk{log: log, writes: make(chan *chunk, maxWrites), done: make(chan struct{}),
-		slots: make([]slot, size/chunkBytes), where: make(map[cluster.BlobID]map[int]int)}
+		slots: make([]slot, size/chunkBytes), where: make(map[cluster.BlobID]map[int]int), waiting: make(map[*chunk]bool)}
 	var err error
 	if d.chunks, err = os.OpenFile(filepath.Join(dir, "chunks"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, err
@@ -82,7 +96,7 @@ func openDisk(dir string, size int64, log *slog.Logger) (*disk, error) {
 	return d, nil
 }
 
-func shorten(f *os.File, size int64) error {
+func shorten(f file, size int64) error {
 	info, err := f.Stat()
 	if err != nil || info.Size() <= size {
 		return err
@@ -214,15 +228,17 @@ func (d *disk) read(k key, of blobSum, buf []byte) (n int, last, ok bool) {
 }
 
 // write keeps a chunk, whose bytes are then the disk's, and returns false if it does not.
-func (d *disk) write(c *chunk) bool {
+// drops is what the memory counts now: who dropped something since it let go of the chunk
+// did not find it there, and may have been here already.
+func (d *disk) write(c *chunk, drops *atomic.Uint64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.closed || !d.begun {
+	if d.closed || !d.begun || c.drops != drops.Load() {
 		return false
 	}
 	select {
 	case d.writes <- c:
-		d.pending++
+		d.waiting[c] = true
 		return true
 	default:
 		return false
@@ -235,18 +251,17 @@ func (d *disk) run() {
 	for c := range d.writes {
 		d.keep(c)
 		freeBuffer(c.data)
-		d.mu.Lock()
-		d.pending--
-		d.mu.Unlock()
 	}
 }
 
+// keep writes a chunk that waits. What is dropped meanwhile is not there in the end.
 func (d *disk) keep(c *chunk) {
 	s := slot{key: c.key, there: true, bytes: len(c.data), last: c.last, crc: c.of.crc}
 	d.mu.Lock()
 	s.store = d.store
 	i := d.find(c.key)
-	if i >= 0 && d.slots[i].crc == s.crc || !d.begun {
+	if i >= 0 && d.slots[i].crc == s.crc || !d.waiting[c] {
+		delete(d.waiting, c)
 		d.mu.Unlock()
 		return
 	}
@@ -261,9 +276,14 @@ func (d *disk) keep(c *chunk) {
 		_, err = d.index.WriteAt(s.encode(), int64(i)*recordBytes)
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err == nil {
+	stays := d.waiting[c]
+	if err == nil && stays {
 		d.set(i, s)
+	}
+	delete(d.waiting, c)
+	d.mu.Unlock()
+	if !stays {
+		d.erase(i)
 	}
 	if err != nil && !d.failing {
 		d.log.Warn("the read cache on disk cannot be written to, it is tried again", "file", d.chunks.Name(), "err", err)
@@ -288,10 +308,21 @@ func (d *disk) victim() int {
 func (d *disk) of(contents map[uint64]bool) []cluster.BlobID {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return ofContents(d.where, contents)
+	ids := ofContents(d.where, contents)
+	for c := range d.waiting {
+		if contents[c.id.Content] {
+			ids = append(ids, c.id)
+		}
+	}
+	return ids
 }
 
-// drop forgets chunks of blobs, and has the index say so, or a start would find them again.
+// erase has the index say that there is nothing in a slot, or a start would find it again.
+func (d *disk) erase(i int) {
+	_, _ = d.index.WriteAt(make([]byte, recordBytes), int64(i)*recordBytes)
+}
+
+// drop forgets chunks of blobs.
 func (d *disk) drop(ids []cluster.BlobID) {
 	d.mu.Lock()
 	var list []int
@@ -301,21 +332,26 @@ func (d *disk) drop(ids []cluster.BlobID) {
 			d.clear(i)
 		}
 	}
+	maps.DeleteFunc(d.waiting, func(c *chunk, _ bool) bool { return slices.Contains(ids, c.id) })
 	d.mu.Unlock()
 	for _, i := range list {
-		_, _ = d.index.WriteAt(make([]byte, recordBytes), int64(i)*recordBytes)
+		d.erase(i)
 	}
 }
 
 // close writes what is to be there at the next start, as much as there are slots, and closes
 // the files.
 func (d *disk) close(rest []*chunk) {
+	rest = rest[:min(len(rest), len(d.slots))]
 	d.mu.Lock()
 	d.closed = true
 	close(d.writes)
+	for i := 0; i < len(rest) && d.begun; i++ {
+		d.waiting[rest[i]] = true
+	}
 	d.mu.Unlock()
 	<-d.done
-	for _, c := range rest[:min(len(rest), len(d.slots))] {
+	for _, c := range rest {
 		d.keep(c)
 	}
 	if err := errors.Join(d.chunks.Close(), d.index.Close()); err != nil {

@@ -48,6 +48,8 @@
 //     cancel.
 //   - Errors are not kept, and who did not begin a request that failed asks again: what it
 //     was told may be older than its own call.
+//   - What is dropped is in neither place afterwards, also if it was on its way from one to
+//     the other.
 //   - A chunk's bytes are not used again while somebody copies them.
 //
 // Locks: Blobs.life, read-locked while a load begins → memory.mu. That and disk.mu are leaves. No

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"ogw/cluster"
 )
@@ -35,8 +36,9 @@ type chunk struct {
 
 	// Guarded by memory.mu.
 	users int
-	led   bool // what follows was asked for
-	gone  bool // dropped meanwhile
+	led   bool   // what follows was asked for
+	gone  bool   // dropped meanwhile
+	drops uint64 // memory.drops when it made room
 	place *list.Element
 }
 
@@ -49,6 +51,8 @@ type memory struct {
 	bytes  int64
 	blobs  map[cluster.BlobID]map[int]*chunk
 	recent list.List // of *chunk that are loaded, the last used first
+
+	drops atomic.Uint64 // how often something was dropped; grows under mu
 }
 
 func newMemory(max int64, spill func(*chunk) bool) *memory {
@@ -98,6 +102,7 @@ func (m *memory) makeRoom() (old []*chunk) {
 		e = e.Prev()
 		if c.users == 0 {
 			m.remove(c)
+			c.drops = m.drops.Load()
 			old = append(old, c)
 		}
 	}
@@ -245,6 +250,7 @@ func ofContents[V any](kept map[cluster.BlobID]V, contents map[uint64]bool) (ids
 func (m *memory) drop(ids []cluster.BlobID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.drops.Add(1)
 	for _, id := range ids {
 		for _, c := range m.blobs[id] {
 			m.remove(c) // Go's collector frees its bytes

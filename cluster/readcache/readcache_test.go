@@ -272,7 +272,7 @@ func waitWritten(b *Blobs) {
 	pending := func() int {
 		b.disk.mu.Lock()
 		defer b.disk.mu.Unlock()
-		return b.disk.pending
+		return len(b.disk.waiting)
 	}
 	for pending() > 0 {
 		time.Sleep(time.Millisecond)
@@ -403,6 +403,53 @@ func TestForget(t *testing.T) {
 	}
 	c.err = nil
 	wantAt(t, b, cluster.BlobID{Content: 9, Seq: 9}, again, 0, 20)
+}
+
+// slowFile is a file whose writes wait.
+type slowFile struct {
+	file
+	begun, goOn chan struct{}
+}
+
+func (f *slowFile) WriteAt(p []byte, off int64) (int, error) {
+	f.begun <- struct{}{}
+	<-f.goOn
+	return f.file.WriteAt(p, off)
+}
+
+// What is forgotten while it waits for the disk, or is being written, does not come back.
+func TestForgetOnItsWayToDisk(t *testing.T) {
+	c, id, data := fresh(t, 3*chunkBytes)
+	o := Options{Memory: chunkBytes, Dir: t.TempDir(), Disk: 64 * chunkBytes}
+	b := open(t, c, o)
+	slow := &slowFile{b.disk.chunks, make(chan struct{}, 10), make(chan struct{})}
+	b.disk.chunks = slow
+	for n := range 3 {
+		wantAt(t, b, id, data, n*chunkBytes, 5)
+	}
+	<-slow.begun
+	cluster.ForgetBlobs(b, id.Content)
+	close(slow.goOn)
+	waitWritten(b)
+	if s := b.Stats(); s.KeptDisk != 0 || s.KeptMemory != 0 {
+		t.Errorf("written meanwhile: %+v", s)
+	}
+	spill := b.mem.spill
+	b.mem.spill = func(c *chunk) bool { // which is in neither then
+		cluster.ForgetBlobs(b, id.Content)
+		return spill(c)
+	}
+	wantAt(t, b, id, data, 0, len(data))
+	waitWritten(b)
+	if s := b.Stats(); s.KeptDisk != 0 {
+		t.Errorf("made room meanwhile: %+v", s)
+	}
+	cluster.ForgetBlobs(b, id.Content)
+	b.Close()
+	again := open(t, c, o)
+	if s := again.Stats(); s.KeptDisk != 0 {
+		t.Errorf("at the next start: %+v", s)
+	}
 }
 
 // A full disk, or one that fails, is as none.
