@@ -145,9 +145,16 @@ func (c stallConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p)
 }
 
+// Write moves the deadline of a Read that waits, too: HTTP waits for the answer from the
+// beginning of a connection on, and none comes before an upload is whole.
 func (c stallConn) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(c.limit)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(c.limit)); err != nil {
 		return 0, err
 	}
-	return c.Conn.Write(p)
+	n, err := c.Conn.Write(p)
+	if n > 0 {
+		// What fails here, fails the Read.
+		_ = c.SetReadDeadline(time.Now().Add(c.limit))
+	}
+	return n, err
 }
