@@ -26,6 +26,7 @@ type Blobs struct {
 	endpoint  *url.URL
 	bucket    string
 	prefix    string
+	tries     tries
 	check     lastCheck
 }
 

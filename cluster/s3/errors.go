@@ -22,6 +22,7 @@ const (
 	codeConflict     = "ConditionalRequestConflict" // two conditional writes of one key at a time
 	codeQuota        = "QuotaExceeded"
 	codeRange        = "InvalidRange"
+	codeSlowDown     = "SlowDown"
 	codeStorageFullX = "XMinioStorageFull"
 )
 

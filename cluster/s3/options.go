@@ -96,6 +96,7 @@ func Open(ctx context.Context, o Options) (*Blobs, error) {
 		transport.CloseIdleConnections()
 		return nil, fmt.Errorf("bucket %s at %s: %w", o.Bucket, u, err)
 	}
+	b.tries.patient = true
 	return b, nil
 }
 

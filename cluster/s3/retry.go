@@ -7,18 +7,24 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/minio/minio-go/v7"
 )
 
 const (
-	// maxTries is how often a request is tried.
+	// maxTries is how often a request is tried, beside what the endpoint refuses for a while.
 	maxTries = 4
-	// firstPause is waited before the second try, twice as long before each later one.
+	// firstPause is waited before the second try, twice as long before each later one, up to
+	// maxPause: of an endpoint that has too much to do, every writer asks that often.
 	firstPause = 100 * time.Millisecond
+	maxPause   = 4 * time.Second
 	// requestTimeout bounds a request of at most a part, its tries included.
 	requestTimeout = time.Minute
+	// patience is for how long a write that an endpoint refuses for a while is tried: a
+	// client of ours, whose own limit is a minute as a rule, is to get an answer.
+	patience = requestTimeout / 2
 )
 
 // bound is the time that one request may take.
@@ -26,23 +32,51 @@ func bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, requestTimeout)
 }
 
+// tries is how writes are tried.
+type tries struct {
+	// patient has them wait for an endpoint that refuses them. Open is not: who calls it
+	// decides whether to wait.
+	patient bool
+}
+
 // retry runs a write until it ends with what another try would not change.
-func retry(ctx context.Context, write func(ctx context.Context) error) error {
+func (t tries) retry(ctx context.Context, write func(ctx context.Context) error) error {
 	ctx, cancel := bound(ctx)
 	defer cancel()
-	pause := firstPause
-	for try := 1; ; try++ {
+	begin, pause := time.Now(), firstPause
+	for try := 1; ; {
 		err := write(ctx)
-		if err == nil || try == maxTries || !temporary(err) {
+		if err == nil || !temporary(err) {
+			return err
+		}
+		if t.patient && busy(err) {
+			if time.Since(begin)+pause > patience {
+				return err
+			}
+		} else if try++; try > maxTries {
 			return err
 		}
 		select {
 		case <-ctx.Done():
 			return err
 		case <-time.After(pause/2 + rand.N(pause/2)):
-			pause *= 2
+			pause = min(2*pause, maxPause)
 		}
 	}
+}
+
+// busy reports whether the endpoint did not begin with a request, since it has too much to
+// do, or is being started.
+func busy(err error) bool {
+	var r minio.ErrorResponse
+	if !errors.As(err, &r) {
+		return errors.Is(err, syscall.ECONNREFUSED)
+	}
+	switch r.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return true
+	}
+	return r.Code == codeSlowDown
 }
 
 // temporary reports whether a write may do better the next time.
@@ -56,7 +90,7 @@ func temporary(err error) bool {
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
-	return r.Code == codeConflict || r.Code == "RequestTimeout" || r.Code == "SlowDown"
+	return r.Code == codeConflict || r.Code == "RequestTimeout" || r.Code == codeSlowDown
 }
 
 var errDetached = errors.New("the request is over")

@@ -31,7 +31,7 @@ func absent(number string) minio.PutObjectOptions {
 
 // put makes an object of a single request. The error is the endpoint's.
 func (b *Blobs) put(ctx context.Context, key string, data []byte, number string) (info minio.UploadInfo, err error) {
-	err = retry(ctx, func(ctx context.Context) error {
+	err = b.tries.retry(ctx, func(ctx context.Context) error {
 		body := &body{data: data}
 		defer body.detach()
 		info, err = b.client.PutObject(ctx, b.bucket, key, body, int64(len(data)), "", "", absent(number))
@@ -48,17 +48,19 @@ type upload struct {
 }
 
 func (b *Blobs) beginUpload(ctx context.Context, key, number string) (*upload, error) {
-	ctx, cancel := bound(ctx)
-	defer cancel()
-	id, err := b.client.NewMultipartUpload(ctx, b.bucket, key, minio.PutObjectOptions{
-		UserMetadata: map[string]string{numberKey: number},
+	u := &upload{key: key}
+	err := b.tries.retry(ctx, func(ctx context.Context) (err error) {
+		u.id, err = b.client.NewMultipartUpload(ctx, b.bucket, key, minio.PutObjectOptions{
+			UserMetadata: map[string]string{numberKey: number},
+		})
+		return err
 	})
-	return &upload{key: key, id: id}, err
+	return u, err
 }
 
 // putPart adds a part; one at a time.
 func (b *Blobs) putPart(ctx context.Context, u *upload, data []byte) error {
-	return retry(ctx, func(ctx context.Context) error {
+	return b.tries.retry(ctx, func(ctx context.Context) error {
 		body := &body{data: data}
 		defer body.detach()
 		part, err := b.client.PutObjectPart(ctx, b.bucket, u.key, u.id, len(u.parts)+1, body, int64(len(data)), minio.PutObjectPartOptions{})
@@ -73,7 +75,7 @@ func (b *Blobs) putPart(ctx context.Context, u *upload, data []byte) error {
 func (b *Blobs) complete(ctx context.Context, u *upload) error {
 	o := minio.PutObjectOptions{}
 	o.SetMatchETagExcept("*")
-	return retry(ctx, func(ctx context.Context) error {
+	return b.tries.retry(ctx, func(ctx context.Context) error {
 		_, err := b.client.CompleteMultipartUpload(ctx, b.bucket, u.key, u.id, u.parts, o)
 		return err
 	})

@@ -207,7 +207,8 @@ func waitFor(t *testing.T, done func() bool) {
 	}
 }
 
-// A server that is away is an error in bounded time, and no damage.
+// A server that is away is an error of readers in bounded time, and no damage; writers wait for
+// it.
 func TestS3Kill(t *testing.T) {
 	v := testenv.StartVersitygw(t, "store")
 	b := openS3(t, at(v, ""))
@@ -224,8 +225,8 @@ func TestS3Kill(t *testing.T) {
 			v.Start()
 		}
 	})
-	if unavailable == 0 {
-		t.Error("no writer noticed that the server was away")
+	if unavailable > 0 {
+		t.Errorf("%d writers noticed that the server was away for a moment", unavailable)
 	}
 	for id, n := range acked {
 		wantBlob(t, b, id, n)
