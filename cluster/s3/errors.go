@@ -19,6 +19,7 @@ var errBody = fmt.Errorf("%w: the answer broke off", cluster.ErrUnavailable)
 
 // Codes that the client has no name for.
 const (
+	codeBusy         = "ServiceUnavailable"
 	codeConflict     = "ConditionalRequestConflict" // two conditional writes of one key at a time
 	codeQuota        = "QuotaExceeded"
 	codeRange        = "InvalidRange"

@@ -76,7 +76,7 @@ func busy(err error) bool {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return true
 	}
-	return r.Code == codeSlowDown
+	return r.Code == codeSlowDown || r.Code == codeBusy
 }
 
 // temporary reports whether a write may do better the next time.
@@ -90,7 +90,11 @@ func temporary(err error) bool {
 		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
-	return r.Code == codeConflict || r.Code == "RequestTimeout" || r.Code == codeSlowDown
+	switch r.Code { // also behind a status of success: an upload may fail while it is completed
+	case codeConflict, codeSlowDown, codeBusy, "RequestTimeout", "InternalError":
+		return true
+	}
+	return false
 }
 
 var errDetached = errors.New("the request is over")

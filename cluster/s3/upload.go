@@ -107,13 +107,13 @@ func (b *Blobs) outcome(ctx context.Context, key, number string, err error) erro
 }
 
 // mayBeThere reports whether the object of a write that failed may be there: the
-// endpoint said so, or its answer was lost. One that refuses a body before it has
-// all of it may end the connection, which takes the answer along.
+// endpoint said so, does not know, or its answer was lost. One that refuses a body before
+// it has all of it may end the connection, which takes the answer along.
 func mayBeThere(err error) bool {
 	switch code := codeOf(err); code {
-	case minio.PreconditionFailed, minio.NoSuchUpload, codeConflict:
+	case minio.PreconditionFailed, minio.NoSuchUpload:
 		return true
 	default:
-		return err != nil && code == ""
+		return err != nil && (code == "" || temporary(err))
 	}
 }
