@@ -1,7 +1,7 @@
 // Package librados is a pool of a Ceph cluster, by the library of Ceph's clients. All but
 // this page needs the build tag ceph, cgo, and librados (Debian: librados-dev).
 //
-//	call ──► slot (maxUnderWay) ──► a goroutine ──► librados, until its answer or Timeout
+//	call ──► slot (maxUnderWay), for Timeout ──► a goroutine ──► librados, until its answer or Timeout
 //	  └──── returns before that when its context ends
 //
 // Each request is one synchronous call of librados, which holds a thread meanwhile. librados

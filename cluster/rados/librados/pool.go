@@ -46,8 +46,9 @@ func (p *Pool) Close() error {
 var errLeft = errors.New("left")
 
 // do makes a request, and returns before it is done when ctx ends (errLeft), or after
-// impatience while the pool is silent. One that was not begun by then is never made. release
-// is called when the request is over, or never will be made.
+// impatience while the pool is silent. One that was not begun by then, or gets no slot within
+// the pool's timeout, is never made: placement groups that do not answer may have all slots while
+// others answer, so that the pool is not silent. release is called when the request is over, or never will be made.
 func (p *Pool) do(ctx context.Context, request func() error, release func()) error {
 	var late <-chan time.Time
 	if p.silent.Load() {
@@ -61,8 +62,14 @@ func (p *Pool) do(ctx context.Context, request func() error, release func()) err
 		}
 		return fmt.Errorf("%w: %w: nothing in pool %s answers", errLeft, cluster.ErrUnavailable, p.options.Pool)
 	}
+	full := time.NewTimer(p.options.Timeout)
+	defer full.Stop()
 	select {
 	case p.slots <- struct{}{}:
+	case <-full.C:
+		release()
+		return fmt.Errorf("%w: %w: %d requests to pool %s are under way, and none ended for %v", errLeft, cluster.ErrUnavailable,
+			cap(p.slots), p.options.Pool, p.options.Timeout)
 	case <-ctx.Done():
 		release()
 		return left()
