@@ -69,7 +69,7 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 		for _, o := range owners[fh] {
 			_, _ = f.lockers.use(f.ctx, h, fh, o) // nothing ends yet
 			if h.untold {
-				f.fs.Locks().Untold(uint64(ino), f.owner(o.id))
+				f.fs.Locks().Untold(ino, f.owner(o.id))
 			}
 		}
 		f.sizes.opened(h.ino)
