@@ -19,8 +19,8 @@ type lockers struct {
 	ever   map[vfs.Ino]struct{}     // files that somebody locked, at most maxKnownLocked
 }
 
-// maxKnownLocked bounds the files of which it is known that somebody locked them once. Of others
-// a close may end a lock a moment later (rawFS.untold).
+// maxKnownLocked bounds the files of which it is known that somebody locked them once. A close of
+// another one may end a lock later (rawFS.untold).
 const maxKnownLocked = 8192
 
 // locker is an owner of locks of a file.

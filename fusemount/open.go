@@ -56,10 +56,10 @@ func (f *rawFS) recreated(ctx context.Context, in *fuse.InHeader, out *fuse.Crea
 }
 
 // untold reports whether the kernel need not tell of each close of a file that is opened with
-// flags, which programs wait for. Nothing is written through it, so that nothing is stored then;
-// but POSIX locks end. So it is told of files that somebody has locked here, or that are opened
-// beside others, whose locks a moment more costs requests to the store. Who locks the file first
-// through such a handle, is taken to give that up at any time (lock.Ends).
+// flags, for which the program waits. Nothing was written through it that must be stored then; but
+// POSIX locks end. So closes of files that somebody has locked here are told, and those beside
+// others, where each look at a lock costs a request to the store. Who locks the file first through
+// such a handle may have given that up at any time (lock.Ends.Untold).
 func (f *rawFS) untold(ino vfs.Ino, flags uint32) bool {
 	return flags&unix.O_ACCMODE == unix.O_RDONLY && !f.beside && !f.opt.Writeback && !f.lockers.known(ino)
 }
