@@ -39,7 +39,7 @@ func TestGatewayMigrates(t *testing.T) {
 	exported := "[[gateway.export]]\npath = \"/\"\nsquash = \"none\"\ninsecure = true\n"
 	x.nfs, y.nfs = exported, exported
 	embedded := func() *testenv.Server { return testenv.PrepareServer(t, ogw, testenv.ServerOptions{NFS: exported}) }
-	moved := func(x *shared) func() int { return func() int { return len(x.blobNames(t)) } }
+	moved := func(x *shared) func() int { return func() int { return len(x.blobNames(t)) - movedLive } }
 
 	one := embedded()
 	one.Start()
@@ -47,7 +47,7 @@ func TestGatewayMigrates(t *testing.T) {
 	for _, step := range []struct {
 		name  string
 		to    *testenv.Server
-		blobs func() int // that are there
+		blobs func() int // that are there, and stay
 		away  *testenv.Versitygw
 		many  *shared // from
 	}{
@@ -109,6 +109,10 @@ func testGatewayMigrateRefused(t *testing.T, x *shared) {
 // movedLarge is the length of the large files, each a blob of its own in a file of its own.
 const movedLarge = 2 << 20
 
+// movedLive is how many files are changed while the store is moved: of what an interrupted pass
+// moved of them, nothing may be in use when the next one begins.
+const movedLive = 20
+
 // movedPause is between two changes of a store that is being moved.
 const movedPause = 20 * time.Millisecond
 
@@ -154,8 +158,8 @@ func (m *migration) run(name string, away *testenv.Versitygw, was *picture) {
 				return
 			case <-time.After(movedPause):
 			}
-			if err := errors.Join(put(c, fmt.Sprint("live/", i%20), fmt.Appendf(nil, "%s %d %s", name, i, big[:i%5*20_000])),
-				c.RemoveObject(context.Background(), "bkt", fmt.Sprint("live/", (i*7)%20), minio.RemoveObjectOptions{})); err != nil {
+			if err := errors.Join(put(c, fmt.Sprint("live/", i%movedLive), fmt.Appendf(nil, "%s %d %s", name, i, big[:i%5*20_000])),
+				c.RemoveObject(context.Background(), "bkt", fmt.Sprint("live/", (i*7)%movedLive), minio.RemoveObjectOptions{})); err != nil {
 				m.t.Error(err)
 				return
 			}
@@ -214,7 +218,7 @@ func (m *migration) goesBack(name string) {
 	}
 }
 
-// interrupt ends a pass, which tells how, when some blobs are moved.
+// interrupt ends a pass, which tells how, when some blobs are moved that stay.
 func (m *migration) interrupt(how func(*exec.Cmd), tells string) {
 	m.t.Helper()
 	cmd := exec.Command(ogw, "migrate", "--config", m.from.Config, "--to", m.to.Config, "--limit", "4MiB")
