@@ -31,7 +31,7 @@ CLIENTS = OGW_RCLONE=$(RCLONE) OGW_MC=$(MC) OGW_NODE_MODULES=$(NODE_MODULES)
 NODE_MODULES := $(CURDIR)/.cache/node
 
 # Longest time for one package's tests, above the 12 minutes of the slowest, which shares the machine.
-TEST_TIMEOUT := 20m
+TEST_TIMEOUT := 25m
 
 # What has the client of Ceph is built by cgo, and needs librados-dev.
 CEPH := CGO_ENABLED=1 $(GO)
