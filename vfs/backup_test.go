@@ -461,6 +461,32 @@ func TestBackupOfLostPart(t *testing.T) {
 	})
 }
 
+// A part that was replaced before a backup is due; the one that replaced it is not.
+func TestBackupOfReplacedPart(t *testing.T) {
+	onBackups(t, Config{InlineBytes: 16}, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		up := createUpload(t, fs, "k")
+		putPart(t, fs, "k", up, 1, randomBytes(1<<20))
+		putPart(t, fs, "k", up, 1, randomBytes(1<<20))
+		b, err := fs.BeginBackup(bg, BackupConfig{})
+		want(t, err, nil)
+		defer b.Close()
+		named, due := savePairs(t, b).named, 0
+		for _, x := range named {
+			_, err := fs.quarantine.Drop(bg, x.ID)
+			want(t, err, nil)
+			err = b.ReadBlob(bg, x.ID, x.Size, &bytes.Buffer{}, make([]byte, 1<<16))
+			want(t, err, ErrCorrupt)
+			if errors.Is(err, ErrBlobDeleted) {
+				due++
+			}
+		}
+		if len(named) != 2 || due != 1 {
+			t.Errorf("%d of %d blobs were due for deletion", due, len(named))
+		}
+	})
+}
+
 // What a broken pass of the collector deleted is no damage; what a file lost is.
 func TestBackupOfHalfCollected(t *testing.T) {
 	onBackups(t, Config{InlineBytes: 16}, func(t *testing.T, fs *FS) {

@@ -290,15 +290,17 @@ func (b *Backup) wasDue(ctx context.Context, id cluster.BlobID) (due bool, err e
 	if err != nil || dead[c] != record.QueueUpload {
 		return dead[c] == record.QueueContent, err
 	}
-	// What was completed has its blobs in the upload's content.
 	err = b.store.Contents.View(ctx, func(r cluster.Reader) error {
+		due = true
+		named := func(e *record.Extent) { due = due && !(e.Kind == record.ExtentBlob && e.Seq == id.Seq) }
 		v, err := r.Get(record.UploadIDKey(c))
-		if due = v == nil; err != nil || !due {
+		if err != nil {
 			return err
 		}
-		return content.EachExtent(r, c, func(e *record.Extent) {
-			due = due && !(e.Kind == record.ExtentBlob && e.Seq == id.Seq)
-		})
+		if v != nil { // in progress: what is due are parts that were replaced
+			return content.EachPart(r, c, named)
+		}
+		return content.EachExtent(r, c, named) // what was completed has its blobs in the upload's content
 	})
 	return due && err == nil, err
 }

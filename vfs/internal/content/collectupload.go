@@ -60,6 +60,17 @@ func EachExtent(r cluster.Reader, c record.ContentID, fn func(*record.Extent)) e
 	})
 }
 
+// EachPart calls fn for every extent of the parts of an upload, but for those that were replaced.
+func EachPart(r cluster.Reader, upload record.ContentID, fn func(*record.Extent)) error {
+	return r.Scan(record.PartPrefix(upload), record.PartKey(upload, record.GarbagePart), cluster.ScanOptions{}, func(k, v []byte) error {
+		p, err := record.DecodePart(k, v)
+		for i := range p.Extents {
+			fn(&p.Extents[i])
+		}
+		return err
+	})
+}
+
 // collectParts removes some of the parts from a key on: blobs first, then
 // the records that name them, so that a crash leaves no orphans.
 func (s *Store) collectParts(ctx context.Context, upload record.ContentID, from []byte, alive bool, named map[uint64]bool) (done bool, err error) {

@@ -19,10 +19,10 @@ var ErrHoldEnded = errors.New("the store ran short of space, and took that of wh
 // blobHolds keep blobs for backups: the collector leaves alone what one of them
 // may need, and finds it in its queue again when the last one has ended.
 //
-// A hold is added while no pass of the collector runs, and before the snapshot
-// that it is for. So what a transaction names in that snapshot is there, and
-// whoever stops naming it later puts it into the queue. Blobs that no
-// transaction ever named are nobody's.
+// A hold is added before the snapshot that it is for. So what a transaction names in
+// that snapshot is there, unless it is in the queue of the snapshot, too: a pass of the
+// collector may have taken it from there before. Whoever stops naming it later puts it
+// into the queue. Blobs that no transaction ever named are nobody's.
 type blobHolds struct {
 	mu   sync.Mutex
 	list map[*Hold]bool

@@ -12,10 +12,9 @@ import (
 // below it, the store needs their space.
 const holdRoomBytes = 256 << 20
 
-// Hold adds a hold of everything; ErrBusy. It waits for the collector.
+// Hold adds a hold of everything; ErrBusy. A pass of the collector that is under way may still
+// remove what it looked at before, which is queued since then.
 func (s *Store) Hold(end func(error)) (*Hold, error) {
-	s.collecting.Lock()
-	defer s.collecting.Unlock()
 	h := &s.holds
 	h.mu.Lock()
 	defer h.mu.Unlock()
