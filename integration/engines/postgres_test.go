@@ -224,6 +224,7 @@ func TestPostgresStandbyAway(t *testing.T) {
 	}
 	sql(t, p, "ALTER SYSTEM SET synchronous_standby_names = 'away'")
 	sql(t, p, "SELECT pg_reload_conf()")
+	awaitStandbyWaits(t, p.URL(p.Addr()))
 	begin := time.Now()
 	err := kv.Update(t.Context(), set)
 	if !errors.Is(err, cluster.ErrUnavailable) {
@@ -235,6 +236,29 @@ func TestPostgresStandbyAway(t *testing.T) {
 	if err := kv.Update(t.Context(), set); err != nil {
 		t.Errorf("after nobody asks for it any more: %v", err)
 	}
+}
+
+// awaitStandbyWaits returns when commits wait for a standby: the server's checkpointer
+// makes them, some time after the configuration was read again.
+func awaitStandbyWaits(t *testing.T, url string) {
+	ctx, stop := context.WithCancel(t.Context())
+	var commits sync.WaitGroup
+	defer commits.Wait()
+	defer stop()
+	c, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commits.Go(func() {
+		defer c.Close(context.Background())
+		for ctx.Err() == nil {
+			if _, err := c.Exec(ctx, "SELECT pg_logical_emit_message(true, 'test', '')"); err != nil && ctx.Err() == nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	awaitServer(t, url, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
 }
 
 func setAll(txn cluster.Txn, keys [][]byte) error {
