@@ -55,6 +55,7 @@ func testManyGateways(t *testing.T, x *shared) {
 	t.Run("conditions", func(t *testing.T) { onlyOne(t, ca, cb) })
 	t.Run("files", func(t *testing.T) { files(t, a, b, ca, cb) })
 	t.Run("writers", func(t *testing.T) { writers(t, a, b, ca) })
+	t.Run("listings", func(t *testing.T) { listings(t, a, b, ca, cb) })
 	t.Run("download", func(t *testing.T) { x.download(t, ca, cb) })
 	t.Run("open", func(t *testing.T) { x.removedOpen(t, a, b, ca) })
 	if err := errors.Join(put(ca, "big", big), put(cb, "small", small)); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"ogw/integration/doors"
 	"ogw/integration/testenv"
+	"ogw/integration/testenv/nfsclient"
 )
 
 // dialNFS mounts the whole store at a gateway.
@@ -88,6 +89,97 @@ func files(t *testing.T, a, b *testenv.Server, ca, cb *minio.Client) {
 	if _, _, err := na.Lookup("bkt/renamed"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("what was removed: %v", err)
 	}
+}
+
+const (
+	// listedFiles are in the directory that is listed, and as many come and go.
+	listedFiles = 400
+	// listedBytes is how long an answer may get: some ten names.
+	listedBytes = 512
+)
+
+// listings reads a directory of which every second page comes from the other gateway, while
+// names come and go through both. What stays is listed once.
+func listings(t *testing.T, a, b *testenv.Server, ca, cb *minio.Client) {
+	stays, comes := func(i int) string { return fmt.Sprintf("listed/%03d stays", i) }, func(i int) string { return fmt.Sprintf("listed/%03d comes", i) }
+	var made sync.WaitGroup
+	for w, c := range []*minio.Client{ca, cb} {
+		made.Go(func() {
+			for i := w; i < listedFiles; i += 2 {
+				if err := errors.Join(put(c, stays(i), nil), put(c, comes(i), nil)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	made.Wait()
+	ctx, stop := context.WithCancel(t.Context())
+	var changes sync.WaitGroup
+	defer changes.Wait()
+	defer stop()
+	for w, c := range []*minio.Client{ca, cb} {
+		changes.Go(func() {
+			for i := w; ctx.Err() == nil; i = (i + 2) % listedFiles {
+				err := c.RemoveObject(ctx, "bkt", comes(i), minio.RemoveObjectOptions{})
+				if err = errors.Join(err, put(c, comes((i+listedFiles/2)%listedFiles), nil)); err != nil && ctx.Err() == nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	gateways := make([]*nfsclient.Conn, 2)
+	for i, s := range []*testenv.Server{a, b} {
+		c, err := nfsclient.Dial("", s.NFS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Net.Close()
+		gateways[i] = c
+	}
+	bucket, err := topHandle(gateways[0], "bkt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, dir, err := gateways[1].Lookup(bucket, "listed")
+	if err := statusErr(st, err); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		names, pages := listInTurns(t, gateways, dir)
+		for i := range listedFiles {
+			if n := names[strings.TrimPrefix(stays(i), "listed/")]; n != 1 {
+				t.Errorf("round %d: %s is listed %d times in %d pages", round, stays(i), n, pages)
+			}
+		}
+	}
+}
+
+// listInTurns lists a directory, each page at the next gateway. Where a page ends at a name
+// that goes, its cookie may be unknown to the next gateway, and the listing starts over: so
+// pages end at names that stay.
+func listInTurns(t *testing.T, gateways []*nfsclient.Conn, dir []byte) (names map[string]int, pages int) {
+	t.Helper()
+	names = map[string]int{}
+	cookie := uint64(0)
+	for end := false; !end; pages++ {
+		st, list, last, err := gateways[pages%len(gateways)].Readdir(dir, cookie, listedBytes)
+		if err := statusErr(st, err); err != nil {
+			t.Fatal(err)
+		}
+		end = last
+		for i := len(list); !last && i > 0 && strings.HasSuffix(list[i-1].Name, "comes"); i-- {
+			list = list[:i-1]
+		}
+		if len(list) == 0 && !last {
+			t.Fatalf("a page without a name that stays, after %d pages", pages)
+		}
+		for _, e := range list {
+			names[e.Name]++
+			cookie = e.Cookie
+		}
+	}
+	return names, pages
 }
 
 // writers have ranges of one file each, and write through both gateways: what was

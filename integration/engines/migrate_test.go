@@ -29,12 +29,12 @@ import (
 )
 
 // TestGatewayMigrates moves a store with ogw migrate from one machine's engine to etcd and
-// S3, from there to PostgreSQL and another S3, and back to one machine; each move is
+// S3, from there to PostgreSQL and another S3 or Ceph, and back to one machine; each move is
 // interrupted, goes on while the store is written to, and ends with what the store had.
 func TestGatewayMigrates(t *testing.T) {
 	t.Parallel()
 	needMounts(t)
-	x, y := startShared(t, startEtcdMeta), startShared(t, startPostgresMeta)
+	x, y := startShared(t, startEtcdMeta), elsewhere(t)
 	x.manyGateways()
 	exported := "[[gateway.export]]\npath = \"/\"\nsquash = \"none\"\ninsecure = true\n"
 	x.nfs, y.nfs = exported, exported
@@ -71,6 +71,14 @@ func TestGatewayMigrates(t *testing.T) {
 			return
 		}
 	}
+}
+
+// elsewhere is PostgreSQL and a pool of Ceph, where that is built in, else another S3.
+func elsewhere(t *testing.T) *shared {
+	if startPool == nil {
+		return startShared(t, startPostgresMeta)
+	}
+	return startStore(t, startPostgresMeta, startPool(t))
 }
 
 // TestGatewayMigrateRefused: what is somebody else's is left alone.
@@ -247,6 +255,7 @@ type picture struct {
 	files   map[string]string // attributes, and what is in it, by path
 	objects map[string]string
 	handles map[string][]byte // of NFS, by name
+	listing []nfsclient.Entry // of the directory posix, over NFS
 	keyID   string            // of a user
 	secret  string
 	upload  string
@@ -331,6 +340,8 @@ func fillMoved(t *testing.T, s *testenv.Server) *picture {
 		must(statusErr(st, err))
 		p.handles[name] = fh
 	}
+	st, p.listing, _, err = nfs.Readdir(p.handles["posix"], 0, listedBytes)
+	must(statusErr(st, err))
 	return p
 }
 
@@ -363,6 +374,12 @@ func (p *picture) want(s *testenv.Server) {
 	st, fh, err := nfs.Lookup(p.handles["sub"], "linked")
 	if err := statusErr(st, err); err != nil || !bytes.Equal(fh, p.handles["file"]) {
 		p.t.Errorf("the handle of a directory finds %x, want %x, %v", fh, p.handles["file"], err)
+	}
+	for i, e := range p.listing {
+		st, rest, _, err := nfs.Readdir(p.handles["posix"], e.Cookie, listedBytes)
+		if err := statusErr(st, err); err != nil || !slices.Equal(rest, p.listing[i+1:]) {
+			p.t.Errorf("what follows %q in a listing: %v, want %v, %v", e.Name, rest, p.listing[i+1:], err)
+		}
 	}
 }
 

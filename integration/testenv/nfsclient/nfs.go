@@ -18,6 +18,7 @@ const (
 	procSymlink     = 10
 	procRemove      = 12
 	procRename      = 14
+	procReaddir     = 16
 	procReaddirplus = 17
 	procMnt         = 1
 )
@@ -182,6 +183,34 @@ func (c *Conn) Rename(from []byte, name string, to []byte, newName string) (uint
 	w.String(newName)
 	st, _, err := c.status(NFS, procRename, w)
 	return st, err
+}
+
+// Entry is one of READDIR.
+type Entry struct {
+	Name   string
+	Cookie uint64
+}
+
+// Readdir is one READDIR: what follows cookie, in at most count bytes, and whether the
+// directory ends there.
+func (c *Conn) Readdir(dir []byte, cookie uint64, count uint32) (st uint32, list []Entry, end bool, err error) {
+	var w xdr.Writer
+	w.Opaque(dir)
+	w.Uint64(cookie)
+	w.Uint64(0)
+	w.Uint32(count)
+	st, r, err := c.status(NFS, procReaddir, &w)
+	if err != nil || st != OK {
+		return st, nil, false, err
+	}
+	skipAttr(r)
+	r.Uint64()
+	for r.Bool() {
+		r.Uint64()
+		list = append(list, Entry{Name: r.String(1024), Cookie: r.Uint64()})
+	}
+	end = r.Bool()
+	return st, list, end, r.Err()
 }
 
 // ReaddirPlus is one READDIRPLUS from the start: handles by name.
