@@ -127,3 +127,144 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Close ends a Lock that waits, and the lock is not left behind.
+func TestCloseWhileLocking(t *testing.T) {
+	fsys, closeAll, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll()
+	holder, err := fsys.Create("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		waits, err := fsys.Open("f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := holder.Lock(); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan error, 1)
+		go func() { got <- waits.Lock() }()
+		time.Sleep(100 * time.Microsecond) // so that Close meets Lock at each of its steps
+		freed := make(chan error, 1)
+		go func() { freed <- holder.Unlock() }()
+		if err := errors.Join(waits.Close(), <-freed); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-got; err != nil && !errors.Is(err, os.ErrClosed) {
+			t.Fatalf("Lock of a closed file: %v", err)
+		}
+	}
+	if err := holder.Lock(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Nothing in a view of a directory leads out of it.
+func TestChrootLinks(t *testing.T) {
+	fsys, closeAll, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll()
+	if err := errors.Join(util.WriteFile(fsys, "b/secret", []byte("text"), 0o600), fsys.MkdirAll("b/empty", 0o755), fsys.MkdirAll("a", 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	sub, err := fsys.Chroot("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sub.Root() != "/a" {
+		t.Errorf("its root is %q", sub.Root())
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(errors.Join(sub.Symlink("../b", "up"), sub.Symlink("/b", "top"), sub.Symlink("up", "chain"), sub.Symlink("../b/secret", "file")))
+	ch := sub.(billy.Change)
+	now := time.Now()
+	for _, link := range []string{"up", "top", "chain"} {
+		for name, do := range map[string]func() error{
+			"Stat":                 func() error { _, err := sub.Stat(link + "/secret"); return err },
+			"Lstat":                func() error { _, err := sub.Lstat(link + "/secret"); return err },
+			"Open":                 func() error { _, err := sub.Open(link + "/secret"); return err },
+			"ReadDir":              func() error { _, err := sub.ReadDir(link); return err },
+			"Remove":               func() error { return sub.Remove(link + "/secret") },
+			"rmdir":                func() error { return sub.Remove(link + "/empty") },
+			"Rename":               func() error { return sub.Rename(link+"/secret", "stolen") },
+			"Chmod":                func() error { return ch.Chmod(link+"/secret", 0o777) },
+			"Lchown":               func() error { return ch.Lchown(link+"/secret", 1, 1) },
+			"Chtimes":              func() error { return ch.Chtimes(link+"/secret", now, now) },
+			"Chmod of a directory": func() error { return ch.Chmod(link, 0o700) },
+		} {
+			if err := do(); !errors.Is(err, os.ErrNotExist) && !errors.Is(err, billy.ErrCrossedBoundary) {
+				t.Errorf("%s through %s: %v", name, link, err)
+			}
+		}
+	}
+	if inner, err := sub.Chroot("up"); err != nil {
+		t.Error(err)
+	} else if _, err := inner.Stat("secret"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a view through a link that leads out: %v", err)
+	}
+	for _, link := range []string{"up", "top", "chain"} {
+		// What makes missing directories makes them below the root, or fails.
+		_ = util.WriteFile(sub, link+"/made", []byte("text"), 0o600)
+		_ = sub.MkdirAll(link+"/new", 0o755)
+		_ = sub.Symlink("x", link+"/link")
+		_, _ = sub.TempFile(link, "temp")
+		must(util.WriteFile(sub, "mine", nil, 0o600))
+		_ = sub.Rename("mine", link+"/moved")
+	}
+	_ = util.WriteFile(sub, "file", []byte("other"), 0o600)
+	list, err := fsys.ReadDir("b")
+	must(err)
+	if len(list) != 2 {
+		t.Errorf("there are %d entries outside, want 2", len(list))
+	}
+	i, err := fsys.Stat("b/secret")
+	must(err)
+	if i.Mode() != 0o600 || i.Size() != 4 || i.Sys().(*vfs.Attr).UID != 0 {
+		t.Errorf("the file outside: %v", i)
+	}
+	if _, err := sub.Chroot("../b"); !errors.Is(err, billy.ErrCrossedBoundary) {
+		t.Errorf("a view of a name that leads out: %v", err)
+	}
+}
+
+// A view of a directory that is not there makes it, again after it was removed.
+func TestChrootMissing(t *testing.T) {
+	fsys, closeAll, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll()
+	sub, err := fsys.Chroot("x/y")
+	if err == nil {
+		sub, err = sub.Chroot("z")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := sub.Stat("f"); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("a file of a missing directory: %v", err)
+		}
+		if err := util.WriteFile(sub, "f", []byte("text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := util.ReadFile(fsys, "x/y/z/f"); err != nil || string(b) != "text" {
+			t.Errorf("from above: %q, %v", b, err)
+		}
+		if err := util.RemoveAll(fsys, "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package billyfs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,9 @@ type file struct {
 	off    int64
 	closed bool
 	owner  lock.Owner // of its lock, zero before the first
+
+	waiting context.Context    // of its calls of Lock, nil before the first
+	stop    context.CancelFunc // which Close calls
 }
 
 func (f *file) Name() string { return f.name }
@@ -133,7 +137,7 @@ func (f *file) Truncate(size int64) error {
 	return iofs.PathError("truncate", f.name, err)
 }
 
-// Lock waits for the exclusive lock of the whole file.
+// Lock waits for the exclusive lock of the whole file, or until the file is closed.
 func (f *file) Lock() error {
 	f.mu.Lock()
 	if err := f.check("lock", 0); err != nil {
@@ -142,10 +146,17 @@ func (f *file) Lock() error {
 	}
 	if f.owner == (lock.Owner{}) {
 		f.owner = lock.Owner{Client: f.fs.client, ID: fmt.Sprintf("%p", f)}
+		f.waiting, f.stop = context.WithCancel(f.fs.ctx)
 	}
-	owner := f.owner
+	owner, ctx := f.owner, f.waiting
 	f.mu.Unlock()
-	err := f.fs.vfs.Locks().Lock(f.fs.ctx, uint64(f.f.Ino()), lock.Flock, lock.Lock{Owner: owner, Type: lock.Exclusive})
+	err := f.fs.vfs.Locks().Lock(ctx, uint64(f.f.Ino()), lock.Flock, lock.Lock{Owner: owner, Type: lock.Exclusive})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed { // a lock that was granted since would stay
+		f.unlock()
+		return f.check("lock", 0)
+	}
 	return iofs.PathError("lock", f.name, err)
 }
 
@@ -172,6 +183,9 @@ func (f *file) Close() error {
 		return err
 	}
 	f.closed = true
+	if f.stop != nil {
+		f.stop()
+	}
 	f.unlock()
 	return iofs.PathError("close", f.name, f.f.Close(f.fs.ctx))
 }

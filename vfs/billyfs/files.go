@@ -19,12 +19,18 @@ import (
 // them, before the umask.
 const parentMode = 0o777
 
-// files is the view without chroot: names are absolute and clean.
+// files is the view below base, with which all names begin: they are clean. Links are
+// followed within the view, whose root an absolute one begins at.
 type files struct {
 	ctx  context.Context // billy has no contexts: this one ends all calls
 	vfs  *vfs.FS
 	cred *vfs.Cred
-	root vfs.Ino
+	base string
+
+	// The root: an inode, or a directory of another view, which may be made again.
+	ino   vfs.Ino
+	above *files
+	dir   string
 
 	client string // of the locks, at all gateways
 }
@@ -37,17 +43,34 @@ var (
 )
 
 func (f *files) resolve(name string, follow bool) (vfs.Attr, error) {
-	return f.vfs.ResolveBelow(f.ctx, f.cred, f.root, name, follow)
+	return f.find(f.within(name), follow)
+}
+
+// within returns a name as it is below the root.
+func (f *files) within(name string) string {
+	return path.Clean("/" + strings.TrimPrefix(path.Clean("/"+name), f.base))
+}
+
+func (f *files) find(name string, follow bool) (vfs.Attr, error) {
+	root := f.ino
+	if f.above != nil {
+		a, err := f.above.find(f.dir, true)
+		if err != nil {
+			return vfs.Attr{}, err
+		}
+		root = a.Ino
+	}
+	return f.vfs.ResolveBelow(f.ctx, f.cred, root, name, follow)
 }
 
 // parent returns the directory that holds name, and the last component; with
 // mk it makes what is missing.
 func (f *files) parent(name string, mk bool) (vfs.Ino, string, error) {
-	dir, base := path.Split(path.Clean("/" + name))
+	dir, base := path.Split(f.within(name))
 	if base == "" {
 		return 0, "", vfs.ErrIsDir
 	}
-	a, err := f.resolve(dir, true)
+	a, err := f.find(dir, true)
 	if errors.Is(err, vfs.ErrNotExist) && mk {
 		a, err = f.mkdirAll(dir, parentMode)
 	}
@@ -57,19 +80,23 @@ func (f *files) parent(name string, mk bool) (vfs.Ino, string, error) {
 	return a.Ino, base, err
 }
 
+// mkdirAll makes a directory below the root, and those above it, the root too.
 func (f *files) mkdirAll(name string, mode uint32) (vfs.Attr, error) {
 	at := "/"
-	a, err := f.resolve(at, true)
-	for _, c := range strings.Split(path.Clean("/"+name), "/") {
+	a, err := f.find(at, true)
+	if f.above != nil && errors.Is(err, vfs.ErrNotExist) {
+		a, err = f.above.mkdirAll(f.dir, parentMode)
+	}
+	for c := range strings.SplitSeq(name, "/") {
 		if c == "" || err != nil {
 			continue
 		}
 		at = path.Join(at, c)
 		dir := a.Ino
-		if a, err = f.resolve(at, true); errors.Is(err, vfs.ErrNotExist) {
+		if a, err = f.find(at, true); errors.Is(err, vfs.ErrNotExist) {
 			a, err = f.vfs.Mkdir(f.ctx, f.cred, dir, c, mode)
 			if errors.Is(err, vfs.ErrExist) { // somebody else was faster
-				a, err = f.resolve(at, true)
+				a, err = f.find(at, true)
 			}
 		}
 		if err == nil && !a.IsDir() {
@@ -214,15 +241,20 @@ func (f *files) ReadDir(name string) ([]os.FileInfo, error) {
 
 // MkdirAll implements billy.Dir.
 func (f *files) MkdirAll(name string, perm os.FileMode) error {
-	_, err := f.mkdirAll(name, iofs.Permissions(perm))
+	_, err := f.mkdirAll(f.within(name), iofs.Permissions(perm))
 	return iofs.PathError("mkdir", name, err)
 }
 
-// Symlink implements billy.Symlink.
+// Symlink implements billy.Symlink. The helper puts base before an absolute target, which
+// is stored as it is in the view.
 func (f *files) Symlink(target, link string) error {
 	dir, name, err := f.parent(link, true)
 	if err == nil {
-		_, err = f.vfs.Symlink(f.ctx, f.cred, dir, name, target)
+		stored := target
+		if path.IsAbs(target) {
+			stored = f.within(target)
+		}
+		_, err = f.vfs.Symlink(f.ctx, f.cred, dir, name, stored)
 	}
 	if err != nil {
 		return &os.LinkError{Op: "symlink", Old: target, New: link, Err: iofs.Errno(err)}
@@ -236,6 +268,9 @@ func (f *files) Readlink(name string) (string, error) {
 	var target string
 	if err == nil {
 		target, err = f.vfs.Readlink(f.ctx, a.Ino)
+	}
+	if path.IsAbs(target) {
+		target = path.Join(f.base, target)
 	}
 	return target, iofs.PathError("readlink", name, err)
 }

@@ -18,7 +18,7 @@ import (
 // FS is a read-write view of one directory and all below it. Neither ".."
 // nor a symbolic link leads out of it.
 type FS struct {
-	billy.Filesystem // the chroot helper over files
+	billy.Filesystem // the chroot helper over files: it checks names, and is no border
 	files            *files
 }
 
@@ -38,17 +38,20 @@ func New(ctx context.Context, v *vfs.FS, cred *vfs.Cred, dir string) (*FS, error
 	if err != nil {
 		return nil, iofs.PathError("open", dir, err)
 	}
-	f := &files{ctx: ctx, vfs: v, cred: cred, root: a.Ino, client: fmt.Sprintf("billy:%016x", rand.Uint64())}
-	return &FS{chroot.New(f, "/"), f}, nil
+	return view(&files{ctx: ctx, vfs: v, cred: cred, ino: a.Ino, client: fmt.Sprintf("billy:%016x", rand.Uint64()), base: "/"}), nil
 }
 
-// Chroot implements billy.Chroot.
+func view(f *files) *FS { return &FS{chroot.New(f, f.base), f} }
+
+// Chroot implements billy.Chroot. The directory need not exist: what is written makes it.
 func (f *FS) Chroot(dir string) (billy.Filesystem, error) {
-	sub, err := f.Filesystem.Chroot(dir)
-	if err != nil {
+	if _, err := f.Filesystem.Chroot(dir); err != nil { // a name that leads out
 		return nil, err
 	}
-	return &FS{sub, f.files}, nil
+	sub := *f.files
+	sub.above, sub.dir = f.files, path.Clean("/"+dir)
+	sub.base = path.Join(f.files.base, sub.dir)
+	return view(&sub), nil
 }
 
 // Capabilities implements billy.Capable.
