@@ -36,11 +36,12 @@ const MaxProblems = fsck.MaxProblems
 //	entry-type, entry-mode, extra-entry, entry-without-parent, directory-loop
 //	link-record*, long-name*, stray-times*, stray-attribute*, stray-orphan*, stray-lock*, unlisted-lock*, stray-bucket*
 //	upload-record*, stray-part*
+//	queue-record      undecodable: what it stands for is not deleted
 //	shared-record*    inode and content record disagree on sharing
 //	content-form*     inode says that its content is one inline extent, and it is not
 //	leaked-content*   shared content that nobody holds or refers to
 //	stray-ref*        hold on a content that nothing uses
-//	missing-ref       extent that refers to a content which is not held
+//	missing-ref*      extent that refers to a content which is not held, and is there
 //	orphan-content*   extents that belong to nothing
 //	overlap, beyond-size
 //	orphan-blob*      blob that nothing names
@@ -67,6 +68,8 @@ func (s checkStore) Update(ctx context.Context, fn fsck.Repair) error {
 }
 
 func (s checkStore) Left(r cluster.Reader) (uint64, error) { return s.fs.session.Left(r) }
+
+func (s checkStore) Oldest() uint64 { return s.fs.ids.Oldest() }
 
 func (s checkStore) Pinned(c ContentID) bool { return s.fs.contents.Pins.Pinned(c) }
 

@@ -129,18 +129,18 @@ func (fs *FS) removeOrphans(ctx context.Context, list []orphan) error {
 			if orphan == nil || list[i].value != nil && !bytes.Equal(orphan, list[i].value) {
 				continue // it has, or had, a link again
 			}
+			var n *record.Inode
+			if inode != nil {
+				if n, err = record.DecodeInode(ino, inode); err != nil {
+					continue // it stays, and a check reports it
+				}
+			}
 			if o.removals.Begin(ino) {
 				continue // used again; who ends that comes here
 			}
-			if inode != nil {
-				n, err := record.DecodeInode(ino, inode)
-				if err != nil {
+			if n != nil && n.Nlink == 0 {
+				if err := o.deleteInode(t, n); err != nil {
 					return err
-				}
-				if n.Nlink == 0 {
-					if err := o.deleteInode(t, n); err != nil {
-						return err
-					}
 				}
 			}
 			if err := t.Delete(record.OrphanKey(ino)); err != nil {
@@ -283,13 +283,15 @@ func (fs *FS) orphansFrom(ctx context.Context, from []byte) (list []orphan, next
 	}
 	err = fs.view(ctx, func(r cluster.Reader) error {
 		list, next = nil, nil
+		seen := 0
 		return r.Scan(from, []byte{record.TabOrphan + 1}, cluster.ScanOptions{Limit: page}, func(k, v []byte) error {
-			if _, _, err := record.DecodeOrphan(v); err != nil || len(k) != 9 {
-				return fmt.Errorf("%w: orphan key %x", ErrCorrupt, k)
-			}
-			if list = append(list, orphan{record.InoOfKey(k), bytes.Clone(v)}); len(list) == page {
+			if seen++; seen == page {
 				next = append(bytes.Clone(k), 0)
 			}
+			if _, _, err := record.DecodeOrphan(v); err != nil || len(k) != 9 {
+				return nil //nolint:nilerr // it stays, and a check reports it
+			}
+			list = append(list, orphan{record.InoOfKey(k), bytes.Clone(v)})
 			return nil
 		})
 	})

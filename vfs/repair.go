@@ -15,6 +15,10 @@ type repairer struct{ o *op }
 
 func (r repairer) RemoveContent(t cluster.Txn, id ContentID) error { return r.o.contents.Remove(t, id) }
 
+func (r repairer) Hold(t cluster.Txn, source, user ContentID) error {
+	return r.o.contents.HoldAgain(t, source, user)
+}
+
 func (r repairer) ReleaseRef(t cluster.Txn, source, user ContentID) error {
 	return r.o.contents.ReleaseRef(t, source, user)
 }

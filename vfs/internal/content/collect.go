@@ -66,7 +66,7 @@ func (s *Store) collectQueue(ctx context.Context) (done int, err error) {
 	}
 	for s.Session.Leads() {
 		page, next, err := s.queued(ctx, from, end)
-		if err != nil || len(page) == 0 {
+		if err != nil || next == nil {
 			return done, err
 		}
 		from = next
@@ -83,6 +83,16 @@ func (s *Store) collectQueue(ctx context.Context) (done int, err error) {
 	}
 	return done, nil
 }
+
+// leave has the collector go on after a record that cannot be read: what it stands for stays,
+// and keeps nothing else. A check reports such records.
+func (s *Store) leave(err error) {
+	if !s.unreadable.Swap(true) {
+		s.Log.Error("what was deleted is not removed: a record of it cannot be read (ogw check tells of all)", "err", err)
+	}
+}
+
+func unreadable(err error) bool { return errors.Is(err, fserr.ErrCorrupt) }
 
 // queueBounds returns where a pass begins and ends in the queue. Beside others, where each
 // page takes seconds, it takes none of the entries that come meanwhile, or it would not end.
@@ -101,17 +111,18 @@ func (s *Store) queueBounds(ctx context.Context) (from, end []byte, err error) {
 	return from, end, err
 }
 
-// queued returns the next entries.
+// queued returns the next entries, and where those after them begin: nil at the end.
 func (s *Store) queued(ctx context.Context, from, end []byte) (page []record.QueueEntry, next []byte, err error) {
 	err = s.View(ctx, func(r cluster.Reader) error {
-		page = page[:0]
+		page, next = page[:0], nil
 		return r.Scan(from, end, cluster.ScanOptions{Limit: collectPage}, func(k, v []byte) error {
+			next = append(append(next[:0], k...), 0)
 			e, err := record.DecodeQueueEntry(k, v)
 			if err != nil {
-				return err
+				s.leave(err)
+				return nil
 			}
 			page = append(page, e)
-			next = append(append(next[:0], k...), 0)
 			return nil
 		})
 	})
@@ -152,14 +163,26 @@ func (s *Store) collectEntries(ctx context.Context, page []record.QueueEntry) (d
 				err = s.Update(cluster.Relaxed(ctx), func(t cluster.Txn, ch *Change) error { return t.Delete(e.Key()) })
 			}
 		}
+		if unreadable(err) {
+			s.leave(fmt.Errorf("upload %d: %w", e.Content, err))
+			continue
+		}
 		if err != nil {
 			return done, fmt.Errorf("content %d: %w", e.Content, err)
 		}
 		done++
 	}
 	for user, list := range holds {
-		if err := s.collectHolds(ctx, user, list); err != nil {
-			return done, fmt.Errorf("holds of content %d: %w", user, err)
+		err := s.collectHolds(ctx, user, list)
+		if err != nil {
+			err = fmt.Errorf("holds of content %d: %w", user, err)
+		}
+		if unreadable(err) {
+			s.leave(err)
+			continue
+		}
+		if err != nil {
+			return done, err
 		}
 		done += len(list)
 	}
@@ -247,15 +270,22 @@ func (s *Store) collectSome(ctx context.Context, list []record.QueueEntry) (done
 	for len(list) > 0 {
 		extents, err := s.loadFew(ctx, list)
 		n := len(extents)
-		switch {
-		case err != nil:
-		case n == 0:
-			n, err = 1, s.collectContent(ctx, &list[0])
-		default:
+		if n > 0 {
 			err = s.collectFew(ctx, list[:n], extents)
 		}
+		if err == nil && n == 0 || unreadable(err) && n > 1 {
+			n, err = 1, s.collectContent(ctx, &list[0])
+		}
 		if err != nil {
-			return done, fmt.Errorf("content %d and %d after it: %w", list[0].Content, max(n, 1)-1, err)
+			err = fmt.Errorf("content %d and %d after it: %w", list[0].Content, max(n, 1)-1, err)
+		}
+		if unreadable(err) { // it is the first
+			s.leave(err)
+			list = list[1:]
+			continue
+		}
+		if err != nil {
+			return done, err
 		}
 		done += n
 		list = list[n:]
@@ -264,13 +294,17 @@ func (s *Store) collectSome(ctx context.Context, list []record.QueueEntry) (done
 }
 
 // loadFew reads all extents of the first contents of list, of as many as one
-// transaction can remove; none, if the first one alone has too many.
+// transaction can remove and as can be read; none, if the first one alone has too many, or
+// cannot be read.
 func (s *Store) loadFew(ctx context.Context, list []record.QueueEntry) (loaded [][]record.Extent, err error) {
 	err = s.View(ctx, func(r cluster.Reader) error {
 		loaded = nil
 		room := s.collectBatch()
 		for i := range list {
 			x, more, err := extents.Load(r, list[i].Content, 0, record.MaxFileBytes, s.collectBatch())
+			if unreadable(err) {
+				return nil
+			}
 			if err != nil {
 				return err
 			}

@@ -34,7 +34,8 @@ func (s *Store) collectStaging(ctx context.Context) error {
 				from = append(append(from[:0:0], k...), 0)
 				rec, err := record.DecodeContent(v)
 				if err != nil || len(k) != 9 {
-					return fmt.Errorf("%w: content record %x", fserr.ErrCorrupt, k)
+					s.leave(fmt.Errorf("%w: content record %x", fserr.ErrCorrupt, k))
+					return nil
 				}
 				c := record.ContentID(record.InoOfKey(k))
 				if rec.Staging && uint64(c) < left && !s.Staged.Has(c) {

@@ -125,7 +125,7 @@ const dropContentExtents = 8
 // Size, version and the rest are the caller's, who moves the version after it.
 func (ch *Change) Drop(t cluster.Txn, n *record.Inode) error {
 	c, used := n.Content, n.Used
-	shared, oneInline := n.Has(record.FlagShared), n.Has(record.FlagOneInline)
+	shared, refs, oneInline := n.Has(record.FlagShared), n.Has(record.FlagRefs), n.Has(record.FlagOneInline)
 	n.Content, n.Used = 0, 0
 	n.Set(record.FlagShared|record.FlagRefs|record.FlagOneInline, false)
 	if c == 0 {
@@ -147,12 +147,13 @@ func (ch *Change) Drop(t cluster.Txn, n *record.Inode) error {
 		return t.Delete(record.ExtentKey(c, 0))
 	}
 	// Of what POSIX wrote most is one inline extent too: to look it up and see
-	// that it holds all bytes costs less than to scan for others.
+	// that it holds all bytes costs less than to scan for others. What is used says
+	// less where references go over holes.
 	v, err := t.Get(record.ExtentKey(c, 0))
 	if err != nil {
 		return err
 	}
-	if v != nil {
+	if v != nil && !refs {
 		if e, err := record.DecodeExtent(0, v); err == nil && e.Kind == record.ExtentInline && e.Len == used {
 			return t.Delete(record.ExtentKey(c, 0))
 		}
@@ -193,6 +194,20 @@ func (ch *Change) remove(t cluster.Txn, c record.ContentID, version uint64) erro
 // again later: who saw no reference to source releases none that came since.
 func hold(t cluster.Txn, source, user record.ContentID) error {
 	return t.Set(record.RefKey(source, user), binary.BigEndian.AppendUint64(nil, rand.Uint64()))
+}
+
+// HoldAgain makes user hold source, whose hold or record was lost. Nobody knows whether an
+// inode has source too, so the record says that one does: what is held in vain is found by a
+// check, what is not held goes.
+func (ch *Change) HoldAgain(t cluster.Txn, source, user record.ContentID) error {
+	v, err := t.Get(record.ContentKey(source))
+	if err == nil && v == nil {
+		err = t.Set(record.ContentKey(source), record.Content{Held: true}.Encode())
+	}
+	if err != nil {
+		return err
+	}
+	return hold(t, source, user)
 }
 
 // ReleaseRef ends user's hold on source, which goes if nobody else has one.

@@ -29,7 +29,12 @@ func (ch *Change) CopyRange(t cluster.Txn, dst *record.Inode, c RangeCopy) (copi
 	if n <= 0 {
 		return 0, 0, nil
 	}
-	if src == dst && dst.Content != 0 {
+	if src == dst && dst.Content == 0 { // a hole, over a hole
+		ch.Changed(dst)
+		dst.Size = max(dst.Size, off+n)
+		return n, 0, nil
+	}
+	if src == dst {
 		// Its bytes become those of a content that both ranges refer to.
 		if err := ch.Share(t, dst); err != nil {
 			return 0, 0, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ogw/cluster"
@@ -37,6 +38,7 @@ type Store struct {
 	Staged       extents.Set // contents that this process stages
 	holds        blobHolds
 	collecting   sync.Mutex       // one pass of the collector at a time
+	unreadable   atomic.Bool      // a record kept the collector from something
 	compactQueue chan compactWait // files that were flushed in small pieces
 }
 

@@ -1,9 +1,11 @@
 package fsck
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"ogw/cluster"
@@ -27,6 +29,8 @@ const (
 	youngBlob = time.Minute
 	// readBufferBytes is how much of a blob is read at a time.
 	readBufferBytes = 1 << 20
+	// mendsPerKey bounds the repairs of what hangs on one key.
+	mendsPerKey = 16
 )
 
 // Options of Check.
@@ -81,7 +85,8 @@ type checker struct {
 }
 
 func (c *checker) run() error {
-	steps := []func() error{c.checkInodes, c.checkDentries, c.checkTables, c.checkShared, c.checkContents}
+	// checkContents has holds made again that checkShared misses.
+	steps := []func() error{c.checkInodes, c.checkDentries, c.checkTables, c.checkContents, c.checkShared}
 	if c.o.Data {
 		steps = append(steps, c.checkData)
 	}
@@ -107,20 +112,17 @@ func (f *findings) add(kind string, repair Repair, format string, args ...any) {
 	*f = append(*f, finding{kind, fmt.Sprintf(format, args...), repair})
 }
 
-// report takes findings, and mends them if asked.
+// report takes findings, and mends them if asked: those that stay true.
 func (c *checker) report(list findings) {
 	for _, f := range list {
-		p := Problem{Kind: f.kind, Detail: f.detail}
-		if c.o.Repair && f.repair != nil {
-			if err := c.Store.Update(c.ctx, f.repair); err != nil {
-				p.Detail += fmt.Sprintf(" (repair failed: %v)", err)
-			} else {
-				p.Repaired = true
-			}
-		} else if f.repair != nil {
+		switch {
+		case c.o.Repair && repairable(f):
+			c.mended(f, c.Store.Update(c.ctx, f.repair))
+			continue
+		case repairable(f):
 			c.rep.Mendable++
 		}
-		c.add(p)
+		c.add(Problem{Kind: f.kind, Detail: f.detail})
 	}
 }
 
@@ -154,12 +156,76 @@ func (c *checker) walk(from, to []byte, keysOnly bool, fn func(r cluster.Reader,
 		if err != nil {
 			return err
 		}
+		if c.o.Repair && slices.ContainsFunc(found, repairable) {
+			if err := c.mend(page, found, fn); err != nil {
+				return err
+			}
+			found = slices.DeleteFunc(found, repairable)
+		}
 		c.report(found)
 		if len(page) < checkPage {
 			return nil
 		}
 		from = append(page[len(page)-1].key, 0)
 	}
+}
+
+func repairable(f finding) bool { return f.repair != nil }
+
+// mend repairs what fn found on a page. Each repair is made by a transaction in which fn finds
+// the same again: since the snapshot a name may have come or gone. What it does not find again
+// is no problem.
+func (c *checker) mend(page []pair, found findings, fn func(r cluster.Reader, page []pair, f *findings) error) error {
+	seen := make(map[string]bool) // by their details
+	var failed error
+	for _, p := range page {
+		for range mendsPerKey {
+			var now *finding
+			counts := c.rep // fn counts
+			err := c.Store.Update(c.ctx, func(t cluster.Txn, r Repairer) error {
+				now = nil
+				v, err := t.Get(p.key)
+				if err != nil || v == nil {
+					return err
+				}
+				var again findings
+				if err := fn(t, []pair{{p.key, v}}, &again); err != nil {
+					return err
+				}
+				i := slices.IndexFunc(again, func(f finding) bool { return repairable(f) && !seen[f.detail] })
+				if i < 0 {
+					return nil
+				}
+				now = &again[i]
+				return now.repair(t, r)
+			})
+			c.rep = counts
+			if now == nil {
+				failed = cmp.Or(failed, err)
+				break
+			}
+			seen[now.detail] = true
+			c.mended(*now, err)
+		}
+		if c.ctx.Err() != nil {
+			return context.Cause(c.ctx)
+		}
+	}
+	for _, f := range found {
+		if repairable(f) && !seen[f.detail] && failed != nil {
+			c.mended(f, failed)
+		}
+	}
+	return nil
+}
+
+// mended reports a finding whose repair returned err.
+func (c *checker) mended(f finding, err error) {
+	p := Problem{Kind: f.kind, Detail: f.detail, Repaired: err == nil}
+	if err != nil {
+		p.Detail += fmt.Sprintf(" (repair failed: %v)", err)
+	}
+	c.add(p)
 }
 
 func readPairs(r cluster.Reader, from, to []byte, keysOnly bool) (page []pair, err error) {

@@ -52,11 +52,13 @@ func (m *merge) confirmOrphans() error {
 	if len(suspects) == 0 {
 		return nil
 	}
+	oldest := c.Store.Oldest() // before the snapshot, or it would miss what is named in between
 	err := c.Store.View(c.ctx, func(r cluster.Reader) error {
 		left, err := c.Store.Left(r)
 		if err != nil {
 			return err
 		}
+		left = min(left, oldest)
 		maps.DeleteFunc(suspects, func(id cluster.BlobID, _ cluster.BlobInfo) bool { return id.Seq >= left })
 		return dropNamed(r, suspects)
 	})

@@ -167,12 +167,20 @@ type owner struct {
 // checkContents walks extents and blobs side by side, as many contents at a
 // time as there is memory for their owners.
 func (c *checker) checkContents() error {
+	var made uint64
+	err := c.Store.View(c.ctx, func(r cluster.Reader) (err error) {
+		made, err = record.Counter(r, record.CounterNumber)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	for lo := record.ContentID(0); ; {
 		owners, hi, err := c.gatherOwners(lo)
 		if err != nil {
 			return err
 		}
-		m := merge{c: c, owners: owners, hi: hi}
+		m := merge{c: c, owners: owners, hi: hi, made: record.ContentID(made)}
 		if err := m.run(lo); err != nil {
 			return err
 		}
@@ -211,6 +219,7 @@ func sortOwners(list []owner) {
 // ownersIn calls add with all owners, in one snapshot if r is given, else page
 // by page.
 func (c *checker) ownersIn(r cluster.Reader, add func(owner)) error {
+	var source record.ContentID // of the hold before: they are sorted by it
 	for _, x := range []struct {
 		tab byte
 		get func(p pair) owner
@@ -228,6 +237,16 @@ func (c *checker) ownersIn(r cluster.Reader, add func(owner)) error {
 				return owner{unknown: err != nil}
 			}
 			return owner{id: record.ContentID(record.InoOfKey(p.key)), dead: rec.Staging}
+		}},
+		{record.TabRef, func(p pair) owner { // who holds a content needs it, whatever its record says
+			if len(p.key) != 17 {
+				return owner{unknown: true}
+			}
+			before := source
+			if source, _ = record.ParseRefKey(p.key); source == before {
+				return owner{}
+			}
+			return owner{id: source}
 		}},
 		{record.TabUploadID, func(p pair) owner { return owner{id: record.ContentID(record.InoOfKey(p.key))} }},
 		{record.TabQueue, func(p pair) owner {

@@ -45,6 +45,8 @@ func (c *checker) checkBytes(ino record.Ino) error {
 	case c.ctx.Err() != nil:
 		return context.Cause(c.ctx)
 	case isStale(err): // changed concurrently
+	case err != nil && !damaged(err): // it says nothing of the bytes
+		return err
 	case err != nil:
 		c.corrupt[ino] = true
 		found.add("corrupt-data", nil, "%s: %v", c.fileText(ino), err)

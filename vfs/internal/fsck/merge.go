@@ -17,6 +17,7 @@ type merge struct {
 	c      *checker
 	owners []owner
 	hi     record.ContentID
+	made   record.ContentID // others were made since owners were gathered
 
 	extents []extentAt // page of the extents
 	next    []byte     // where the next begins; nil at the end
@@ -137,7 +138,9 @@ func (m *merge) content(id record.ContentID) error {
 		m.c.rep.Extents++
 		any = true
 		if own != nil && !own.dead {
-			m.checkExtent(id, own, &e, end)
+			if err := m.checkExtent(id, own, &e, end); err != nil {
+				return err
+			}
 		}
 		end = max(end, e.End())
 		if e.Kind == record.ExtentBlob {
@@ -147,7 +150,7 @@ func (m *merge) content(id record.ContentID) error {
 			return err
 		}
 	}
-	if own == nil && any {
+	if own == nil && any && id < m.made {
 		m.strays = append(m.strays, id)
 	}
 	for len(m.blobs) > 0 && record.ContentID(m.blobs[0].ID.Content) == id {
@@ -166,7 +169,9 @@ func (m *merge) content(id record.ContentID) error {
 				m.missing = append(m.missing, x)
 			}
 			if m.c.o.Data && own.ino == 0 {
-				m.readBlob(b.BlobInfo)
+				if err := m.readBlob(b.BlobInfo); err != nil {
+					return err
+				}
 			}
 		}
 		delete(named, b.ID.Seq)
@@ -201,10 +206,10 @@ func (m *merge) owner(id record.ContentID) *owner {
 
 // checkExtent looks at one extent beside the end of the one before, which
 // only counts if nothing changed since: it is looked at again.
-func (m *merge) checkExtent(id record.ContentID, own *owner, e *record.Extent, end int64) {
+func (m *merge) checkExtent(id record.ContentID, own *owner, e *record.Extent, end int64) error {
 	beyond := own.ino != 0 && e.End() > own.size
 	if e.Off >= end && !beyond && e.Kind != record.ExtentRef {
-		return
+		return nil
 	}
 	var found findings
 	err := m.c.Store.View(m.c.ctx, func(r cluster.Reader) error {
@@ -224,7 +229,7 @@ func (m *merge) checkExtent(id record.ContentID, own *owner, e *record.Extent, e
 				return err
 			}
 			if values[0] == nil || values[1] == nil {
-				found.add("missing-ref", nil, "content %d refers to %d without holding it", id, list[i].Src)
+				found.add("missing-ref", holdAgain(id, e.Off), "content %d refers to %d without holding it", id, list[i].Src)
 			}
 		}
 		if !beyond || len(list) == 0 {
@@ -239,14 +244,33 @@ func (m *merge) checkExtent(id record.ContentID, own *owner, e *record.Extent, e
 		}
 		return err
 	})
-	if err != nil {
+	if damaged(err) {
 		found.add("extent-record", nil, "content %d: %v", id, err)
+		err = nil
 	}
 	m.c.report(found)
+	return err
 }
 
+// holdAgain is a repair: content user holds what its extent at off refers to.
+func holdAgain(user record.ContentID, off int64) Repair {
+	return func(t cluster.Txn, r Repairer) error {
+		list, _, err := extents.Load(t, user, off, off+1, 1)
+		if err != nil || len(list) == 0 || list[0].Off != off || list[0].Kind != record.ExtentRef {
+			return err
+		}
+		if there, err := record.AnyKey(t, record.ExtentPrefix(list[0].Src)); err != nil || !there {
+			return cmp.Or(err, errNothingToHold)
+		}
+		return r.Hold(t, list[0].Src, user)
+	}
+}
+
+// errNothingToHold is why a reference cannot be mended.
+var errNothingToHold = errors.New("it is gone")
+
 // readBlob verifies a blob that no inode leads to directly.
-func (m *merge) readBlob(b cluster.BlobInfo) {
+func (m *merge) readBlob(b cluster.BlobInfo) error {
 	if m.readBuf == nil {
 		m.readBuf = make([]byte, readBufferBytes)
 	}
@@ -254,11 +278,16 @@ func (m *merge) readBlob(b cluster.BlobInfo) {
 		p := m.readBuf[:min(int64(len(m.readBuf)), b.Size-off)]
 		n, err := m.c.Blobs.Read(m.c.ctx, b.ID, p, off)
 		if errors.Is(err, cluster.ErrNotFound) {
-			return // collected concurrently
+			return nil // collected concurrently
 		}
-		if n < len(p) {
-			m.c.report(findings{{"corrupt-data", fmt.Sprintf("blob %v: %v", b.ID, err), nil}})
-			return
+		if n == len(p) {
+			continue
 		}
+		if err = fserr.Map(err); err != nil && !damaged(err) {
+			return err
+		}
+		m.c.report(findings{{"corrupt-data", fmt.Sprintf("blob %v: %v", b.ID, err), nil}})
+		return nil
 	}
+	return nil
 }

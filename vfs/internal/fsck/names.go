@@ -249,9 +249,7 @@ func (c *checker) checkTables() error {
 		{record.TabLongName, "long-name", longNameOK},
 		{record.TabDirTime, "stray-times", func(r cluster.Reader, p pair) (bool, error) { return inodeOK(r, p, (*record.Inode).IsDir) }},
 		{record.TabXattr, "stray-attribute", func(r cluster.Reader, p pair) (bool, error) { return inodeOK(r, p, nil) }},
-		{record.TabOrphan, "stray-orphan", func(r cluster.Reader, p pair) (bool, error) {
-			return inodeOK(r, p, func(n *record.Inode) bool { return n.Nlink == 0 })
-		}},
+		{record.TabOrphan, "stray-orphan", orphanOK},
 		{record.TabLock, "stray-lock", locksOK},
 		{record.TabWait, "stray-lock", func(r cluster.Reader, p pair) (bool, error) { return waitOK(r, p.key, p.value) }},
 		{record.TabLocker, "stray-lock", func(r cluster.Reader, p pair) (bool, error) { return lockerOK(r, p.key) }},
@@ -262,6 +260,10 @@ func (c *checker) checkTables() error {
 		{record.TabUpload, "upload-record", uploadOK},
 		{record.TabUploadID, "upload-record", uploadIDOK},
 		{record.TabPart, "stray-part", partOK},
+		{record.TabQueue, "queue-record", func(_ cluster.Reader, p pair) (bool, error) {
+			_, err := record.DecodeQueueEntry(p.key, p.value)
+			return true, err
+		}},
 	} {
 		from, to := record.Table(x.tab)
 		err := c.walk(from, to, false, func(r cluster.Reader, page []pair, f *findings) error {
@@ -318,6 +320,14 @@ func inodeOK(r cluster.Reader, p pair, is func(*record.Inode) bool) (bool, error
 		return false, err
 	}
 	return is == nil || is(n), nil
+}
+
+func orphanOK(r cluster.Reader, p pair) (bool, error) {
+	ok, err := inodeOK(r, p, func(n *record.Inode) bool { return n.Nlink == 0 })
+	if err == nil && ok {
+		_, _, err = record.DecodeOrphan(p.value)
+	}
+	return ok, err
 }
 
 // locksOK reports whether locks can be read, and are those of an inode.

@@ -17,6 +17,9 @@ type Store interface {
 	// Left returns a number: what has a smaller one, and neither is stored nor pinned,
 	// was left by a process that is gone.
 	Left(r cluster.Reader) (before uint64, err error)
+	// Oldest returns a number: this process will name no blob with a smaller one that is not
+	// named yet.
+	Oldest() uint64
 	// Pinned reports whether somebody may read or write a content.
 	Pinned(c record.ContentID) bool
 
@@ -34,6 +37,8 @@ type Repair func(t cluster.Txn, r Repairer) error
 type Repairer interface {
 	// RemoveContent removes the extents of a content and has its blobs collected.
 	RemoveContent(t cluster.Txn, id record.ContentID) error
+	// Hold has user hold source again, which is held from then on even if its record was lost.
+	Hold(t cluster.Txn, source, user record.ContentID) error
 	// ReleaseRef ends user's hold on source.
 	ReleaseRef(t cluster.Txn, source, user record.ContentID) error
 	// Share marks the content of n as shared.
