@@ -26,6 +26,8 @@ var (
 	ErrNoSpace = errors.New("no space left in the cluster")
 	// ErrReadOnly: the medium does not take writes.
 	ErrReadOnly = errors.New("cluster is read-only")
+	// ErrFailed: after an error of the disk nobody knows what is stored of the last writes.
+	ErrFailed = errors.New("takes no writes until it is opened again")
 	// ErrClosed: the engine was closed.
 	ErrClosed = errors.New("cluster is closed")
 	// ErrLocked: another process has the data folder open.

@@ -259,6 +259,7 @@ func isAny(err error, want []error) bool {
 // process goes on, reads too, and a restart has all that was acknowledged.
 func TestLogFaults(t *testing.T) {
 	const records = 300
+	forGood := 0
 	for _, fault := range []struct {
 		err  error
 		want error
@@ -291,6 +292,11 @@ func TestLogFaults(t *testing.T) {
 			if !errors.Is(failed, fault.want) && !errors.Is(failed, cluster.ErrUnavailable) {
 				t.Errorf("%s: the client got %v", what, failed)
 			}
+			if err := c.Writable(); errors.Is(err, cluster.ErrFailed) != errors.Is(failed, cluster.ErrFailed) {
+				t.Errorf("%s: the client got %v, and whether it can be written to: %v", what, failed, err)
+			} else if errors.Is(err, cluster.ErrFailed) {
+				forGood++
+			}
 			keysThere(t, what, c, stored-1)
 			again := openAt(t, memOptions(base.CrashClone(vfs.CrashCloneCfg{})))
 			keysThere(t, what+", after the restart", again, stored-1)
@@ -298,6 +304,9 @@ func TestLogFaults(t *testing.T) {
 			c.Close()
 			again.Close()
 		}
+	}
+	if forGood < 10 {
+		t.Errorf("the store failed for good %d times", forGood)
 	}
 }
 

@@ -139,6 +139,8 @@ func storeState(c *cluster.Cluster) (state string, why error) {
 	switch err := c.Writable(); {
 	case err == nil:
 		return StoreWritable, nil
+	case errors.Is(err, cluster.ErrFailed):
+		return storeFailed, err
 	case errors.Is(err, cluster.ErrReadOnly):
 		return storeReadOnly, err
 	case errors.Is(err, cluster.ErrUnavailable):

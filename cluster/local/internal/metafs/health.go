@@ -94,9 +94,9 @@ func (h *Health) resume() {
 // Fail marks the store as failed for good, with the first cause.
 func (h *Health) Fail(cause error) error {
 	h.once.Do(func() {
-		err := ioerr.Map(cause)
-		if !errors.Is(err, cluster.ErrNoSpace) && !errors.Is(err, cluster.ErrReadOnly) {
-			err = fmt.Errorf("%w: the metadata store failed and takes no writes until it is opened again: %w", cluster.ErrUnavailable, cause)
+		err := fmt.Errorf("the metadata store failed and %w: %w", cluster.ErrFailed, ioerr.Map(cause))
+		if !errors.Is(err, cluster.ErrNoSpace) && !errors.Is(err, cluster.ErrReadOnly) && !errors.Is(err, cluster.ErrUnavailable) {
+			err = fmt.Errorf("%w: %w", cluster.ErrUnavailable, err)
 		}
 		h.failed.Store(&err)
 		h.log.Error("metadata store failed; no writes until it is opened again", "err", cause)
