@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +56,8 @@ type FrameConfig struct {
 	// Panic answers a request whose handler panicked before it wrote
 	// anything. May be nil: a bare 500.
 	Panic func(http.ResponseWriter, *http.Request)
+
+	stall time.Duration // StallTime, except in tests
 }
 
 type recordKey struct{}
@@ -103,10 +106,13 @@ func Frame(next http.Handler, c FrameConfig) http.Handler {
 	if c.Sends == nil {
 		c.Sends = NewSends(1)
 	}
+	c.stall = cmp.Or(c.stall, StallTime)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f := &framed{Context: r.Context(), config: &c, start: time.Now()}
-		f.w = response{ResponseWriter: w, rec: &f.rec, body: &f.body, sends: c.Sends, conn: f.Context, pace: pace{w: w, write: true, limit: StallTime, stream: r.ProtoMajor >= 2}}
-		f.body = trackedBody{ReadCloser: r.Body, ended: r.ContentLength == 0, pace: pace{w: w, limit: StallTime, stream: r.ProtoMajor >= 2}}
+		p := pace{w: w, limit: c.stall, stream: r.ProtoMajor >= 2}
+		f.w = response{ResponseWriter: w, rec: &f.rec, body: &f.body, sends: c.Sends, conn: f.Context, pace: p}
+		f.w.pace.write = true
+		f.body = trackedBody{ReadCloser: r.Body, ended: r.ContentLength == 0, pace: p}
 		f.rec = Record{RequestID: NewRequestID(), Method: r.Method, Path: r.URL.Path, Remote: r.RemoteAddr,
 			Subject: Subject{UID: NoUID, Agent: r.UserAgent()}}
 		f.r = r.WithContext(f)
@@ -145,6 +151,7 @@ func (f *framed) end() {
 	if fault != nil {
 		panic(fault) // drops the connection
 	}
+	f.w.end()
 }
 
 func answerPanic(w http.ResponseWriter, r *http.Request, c FrameConfig) {
@@ -200,6 +207,7 @@ type response struct {
 	pace   pace
 	status int
 	bytes  int64
+	failed bool // a write
 }
 
 func (w *response) WriteHeader(code int) {
@@ -235,8 +243,18 @@ func (w *response) Write(p []byte) (written int, err error) {
 		w.bytes += int64(n)
 		written += n
 		if p = p[len(slice):]; err != nil || len(p) == 0 {
+			w.failed = w.failed || err != nil
 			return written, err
 		}
+	}
+}
+
+// end is called when nothing more is written. What net/http still holds of an
+// HTTP/2 answer, which is all of a small one, waits for the client after that; the
+// deadline goes when the stream closes.
+func (w *response) end() {
+	if w.pace.stream && w.status != 0 && !w.failed {
+		w.pace.begin()
 	}
 }
 

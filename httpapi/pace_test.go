@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -15,6 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"ogw/httpapi/fair"
 	"ogw/vfs/clients/unsent"
 )
 
@@ -32,12 +37,7 @@ func paced(t *testing.T, h http.HandlerFunc) *httptest.Server {
 }
 
 func pacedHandler(h http.HandlerFunc) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		stream := r.ProtoMajor >= 2
-		body := &trackedBody{ReadCloser: r.Body, pace: pace{w: w, limit: testStall, stream: stream}}
-		r.Body = body
-		h(&response{ResponseWriter: w, rec: &Record{}, body: body, sends: plainSends, pace: pace{w: w, write: true, limit: testStall, stream: stream}}, r)
-	})
+	return Frame(h, FrameConfig{Logger: quiet(), Sends: plainSends, stall: testStall})
 }
 
 // The time in which the store works is not the client's, over HTTP/2 neither.
@@ -69,6 +69,94 @@ func TestSlowStore(t *testing.T) {
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.ProtoMajor != 2 || resp.StatusCode != http.StatusOK || len(b) != 2000 {
 		t.Errorf("%s %s: %d bytes %.100q, %v", resp.Proto, resp.Status, len(b), b, err)
+	}
+}
+
+// TestPacedStreams: an HTTP/2 stream whose client gives no window ends, however little
+// is sent on it; one that ended by itself is not reset, and the connection stays.
+func TestPacedStreams(t *testing.T) {
+	t.Parallel()
+	answers := map[string]http.HandlerFunc{
+		"/small":   func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 100)) },
+		"/large":   func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 300<<10)) },
+		"/refused": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusForbidden) },
+		"/panic":   func(http.ResponseWriter, *http.Request) { panic("boom") },
+	}
+	srv := httptest.NewUnstartedServer(pacedHandler(func(w http.ResponseWriter, r *http.Request) { answers[r.URL.Path](w, r) }))
+	srv.TLS = &tls.Config{NextProtos: []string{http2.NextProtoTLS}}
+	if err := fair.HTTP2(srv.Config, fair.NewPool(fair.HeadBytes), HeaderTimeout); err != nil {
+		t.Fatal(err)
+	}
+	srv.StartTLS()
+	defer srv.Close()
+	c, err := tls.Dial("tcp", srv.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: srv.TLS.NextProtos})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(6 * testStall))
+	f := http2.NewFramer(c, c)
+	_, err = io.WriteString(c, http2.ClientPreface)
+	if err := errors.Join(err, f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize})); err != nil {
+		t.Fatal(err)
+	}
+	var head bytes.Buffer
+	enc := hpack.NewEncoder(&head)
+	get := func(id uint32, path string) {
+		head.Reset()
+		for _, h := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":path", path}, {":authority", "h"}} {
+			_ = enc.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]})
+		}
+		if err := f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: head.Bytes(), EndStream: true, EndHeaders: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// wait returns the first of its streams that ends, and whether by a reset.
+	wait := func(ids map[uint32]string) (id uint32, reset bool) {
+		for {
+			frame, err := f.ReadFrame()
+			if err != nil {
+				t.Fatalf("nothing ends %v: %v", ids, err)
+			}
+			_, reset := frame.(*http2.RSTStreamFrame)
+			data, isData := frame.(*http2.DataFrame)
+			if !reset && (!isData || !data.StreamEnded()) {
+				continue
+			}
+			if id := frame.Header().StreamID; ids[id] != "" {
+				return id, reset
+			}
+			t.Errorf("stream %d ended twice", frame.Header().StreamID)
+		}
+	}
+	taken := func(id uint32) {
+		get(id, "/small")
+		if err := f.WriteWindowUpdate(id, 100); err != nil {
+			t.Fatal(err)
+		}
+		if _, reset := wait(map[uint32]string{id: "/small"}); reset {
+			t.Errorf("stream %d was reset", id)
+		}
+	}
+	taken(1) // its deadline would come before those of the others
+	// After a panic the connection takes no more requests.
+	for i, paths := range [][]string{{"/small", "/large", "/refused"}, {"/panic"}} {
+		still := map[uint32]string{}
+		for _, path := range paths {
+			id := uint32(3 + 10*i + 2*len(still))
+			still[id] = path
+			get(id, path)
+		}
+		for len(still) > 0 {
+			id, reset := wait(still)
+			if !reset {
+				t.Errorf("%s was sent without a window", still[id])
+			}
+			delete(still, id)
+		}
+		if i == 0 {
+			taken(11)
+		}
 	}
 }
 
