@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -190,6 +191,71 @@ func TestUsersAndKeys(t *testing.T) {
 	}
 	for _, p := range [][]string{{"MaxItems", "0"}, {"MaxItems", "1001"}, {"MaxItems", "x"}, {"Marker", "!"}} {
 		d.refused("root", "ValidationError", "ListUsers", p...)
+	}
+}
+
+// TestSimulationPages: the pages of a simulation have each answer once, in the order of
+// the request, and what is asked twice is answered twice.
+func TestSimulationPages(t *testing.T) {
+	d := newDoor(t)
+	numbered := func(n int) (list []string) {
+		for i := range n {
+			list = append(list, fmt.Sprintf("arn:aws:s3:::b/r%03d", i))
+		}
+		return list
+	}
+	put, get := "s3:PutObject", "s3:GetObject"
+	for name, c := range map[string]struct {
+		actions, resources []string
+		size               string
+	}{
+		"100 resources":      {[]string{put, get}, numbered(100), ""},
+		"60 resources":       {[]string{put, get}, numbered(60), ""},
+		"repeated actions":   {[]string{put, put, put}, numbered(50), "7"},
+		"repeated resources": {[]string{get, put}, append(numbered(3), numbered(3)...), "1"},
+		"one page":           {[]string{put, get}, numbered(100), "1000"},
+	} {
+		p := []string{"PolicySourceArn", "arn:aws:iam:::user/bob"}
+		for i, a := range c.actions {
+			p = append(p, fmt.Sprintf("ActionNames.member.%d", i+1), a)
+		}
+		for i, r := range c.resources {
+			p = append(p, fmt.Sprintf("ResourceArns.member.%d", i+1), r)
+		}
+		if c.size != "" {
+			p = append(p, "MaxItems", c.size)
+		}
+		var asked, got []string
+		for _, a := range c.actions {
+			for _, r := range c.resources {
+				asked = append(asked, a+" "+r)
+			}
+		}
+		for marker := []string{}; len(got) <= len(asked); {
+			status, body := d.call("root", "SimulatePrincipalPolicy", append(marker, p...)...)
+			if status != http.StatusOK {
+				t.Fatalf("%s: %d %s", name, status, body)
+			}
+			for _, part := range strings.Split(body, "<EvalActionName>")[1:] {
+				action, rest, _ := strings.Cut(part, "<")
+				got = append(got, action+" "+textOf(rest, "EvalResourceName"))
+			}
+			if textOf(body, "IsTruncated") == "false" {
+				break
+			}
+			marker = []string{"Marker", textOf(body, "Marker")}
+		}
+		if !slices.Equal(got, asked) {
+			t.Errorf("%s: %d answers to %d questions", name, len(got), len(asked))
+		}
+	}
+	// More than is read is refused, not left out.
+	for _, list := range []string{"ActionNames.member.%d", "ResourceArns.member.%d", "ContextEntries.member.%d.ContextKeyName", "ContextEntries.member.1.ContextKeyValues.member.%d"} {
+		p := []string{"PolicySourceArn", "arn:aws:iam:::user/bob", "ActionNames.member.1", get, "ContextEntries.member.1.ContextKeyName", "k"}
+		for i := range maxSimulated + 1 {
+			p = append(p, fmt.Sprintf(list, i+1), "x")
+		}
+		d.refused("root", "ValidationError", "SimulatePrincipalPolicy", p...)
 	}
 }
 
