@@ -75,13 +75,15 @@ func headerValues(h http.Header, name string) []string {
 	return h[string(room[:len(name)])]
 }
 
-// appendTrimmed appends the words of v with one space between them.
+// appendTrimmed appends the words of v with one space between them. SDKs trim all white
+// space at the ends, Unicode's included, but Go's signs what is not ASCII's within as it is.
 func appendTrimmed(b []byte, v string) []byte {
+	v = strings.TrimSpace(v)
 	if strings.IndexByte(v, ' ') < 0 && strings.IndexByte(v, '\t') < 0 {
 		return append(b, v...)
 	}
 	first := true
-	for word := range strings.FieldsSeq(v) {
+	for word := range strings.FieldsFuncSeq(v, isSpace) {
 		if !first {
 			b = append(b, ' ')
 		}
@@ -90,6 +92,9 @@ func appendTrimmed(b []byte, v string) []byte {
 	}
 	return b
 }
+
+// isSpace reports white space of HTTP (RFC 9110, section 5.6.3).
+func isSpace(r rune) bool { return r == ' ' || r == '\t' }
 
 // appendQuery appends the canonical query: all but the signature, sorted by
 // encoded name and value.

@@ -67,7 +67,7 @@ func signedText(name, value string) string {
 	if len(name) < len(amzPrefix) || !strings.EqualFold(name[:len(amzPrefix)], amzPrefix) {
 		return value
 	}
-	return strings.Join(strings.Fields(value), " ")
+	return string(appendTrimmed(nil, value))
 }
 
 // checkResourceV2 refuses sub-resources that others could be signed as: their

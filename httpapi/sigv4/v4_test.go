@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
 // The example credentials and requests of the Amazon S3 API reference.
@@ -215,6 +218,38 @@ func TestCanonicalQueryOrder(t *testing.T) {
 	r := httptest.NewRequest("GET", "/?a-b=1&a=2&a=1&A=+x%2B&b&c=%7E%20", nil)
 	if got, want := string(appendQuery(nil, r.URL.Query())), "A=%20x%2B&a=1&a=2&a-b=1&b=&c=~%20"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestWhiteSpace: what the SDK signs is what counts here, white space that is not ASCII's
+// included, and within a value none passes for another.
+func TestWhiteSpace(t *testing.T) {
+	const name = "X-Amz-Meta-A"
+	signed := func(value string) *http.Request {
+		r := request("PUT", "http://examplebucket.s3.amazonaws.com/k", map[string]string{name: value, "X-Amz-Content-Sha256": emptyHash})
+		if err := v4.NewSigner().SignHTTP(t.Context(), aws.Credentials{AccessKeyID: docKey, SecretAccessKey: docSecret}, r, emptyHash, s3, "us-east-1", docTime); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for _, space := range []string{" ", "\u3000", "\u00a0", "\u2003", "\u0085"} {
+		for form, v2 := range map[string]string{
+			"ab": "ab", "a b": "a b", "_ab": "ab", "ab_": "ab", "_a b_": "a b", // at the ends
+			"a_b": "a_b", "a b_c": "a b_c", "a_ b": "a_ b", "a  b_c": "a b_c",
+		} {
+			value := strings.ReplaceAll(form, "_", space)
+			r := signed(value)
+			if _, err := check(at(docTime), r, docSecret); err != nil {
+				t.Errorf("%q: %v", value, err)
+			}
+			if want := strings.ReplaceAll(v2, "_", space); space != " " && signedText(name, value) != want {
+				t.Errorf("%q: Version 2 signs %q, want %q", value, signedText(name, value), want)
+			}
+			r.Header.Set(name, strings.ReplaceAll(form, "_", " "))
+			if _, err := check(at(docTime), r, docSecret); errors.Is(err, ErrMismatch) != (space != " " && strings.Contains(v2, "_")) {
+				t.Errorf("%q for %q: %v", r.Header.Get(name), value, err)
+			}
+		}
 	}
 }
 
