@@ -187,7 +187,7 @@ func (q *request) completeUpload() error {
 	}
 	var x xmlWriter
 	x.start("CompleteMultipartUploadResult", xmlNamespace)
-	x.str("Location", "http://"+q.r.Host+q.r.URL.EscapedPath())
+	x.str("Location", q.objectURL())
 	x.str("Bucket", q.name.Bucket)
 	x.str("Key", q.name.Key)
 	x.etag(info.ETag)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -116,6 +117,21 @@ func TestMultipart(t *testing.T) {
 	page, err := c.ListMultipartUploads(bg, &awss3.ListMultipartUploadsInput{Bucket: b})
 	if err != nil || len(page.Uploads) != 0 {
 		t.Errorf("%+v %v", page, err)
+	}
+}
+
+// TestLocationOfUpload: the object's URL has the scheme by which the client came.
+func TestLocationOfUpload(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "multi")
+	for _, base := range []string{d.url, d.tls} {
+		c := d.client("alice", func(o *awss3.Options) {
+			o.BaseEndpoint, o.HTTPClient = &base, &http.Client{Transport: anyCertificate}
+		})
+		out := upload(t, c, "multi", "a/photo 1.jpg", "", "", []byte("part"))
+		if got, want := *out.Location, base+"/multi/a%2Fphoto%201.jpg"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }
 
