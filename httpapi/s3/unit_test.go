@@ -20,6 +20,7 @@ import (
 
 	"ogw/httpapi"
 	"ogw/httpapi/fair"
+	"ogw/httpapi/sigv4"
 	"ogw/vfs"
 )
 
@@ -341,6 +342,44 @@ func TestRefusedByName(t *testing.T) {
 		method, target, _ := strings.Cut(request, " ")
 		if w := anonymously(s, method, target, "localhost", nil); !strings.Contains(w.Body.String(), "<Code>"+want+"<") {
 			t.Errorf("%s: %d %s", request, w.Code, w.Body)
+		}
+	}
+}
+
+// TestSubResourcesAreSigned: what a Version 2 URL is good for, no sub-resource that is
+// added to it turns into something else.
+func TestSubResourcesAreSigned(t *testing.T) {
+	// It asks for the same list, in another form.
+	harmless := map[string]bool{"list-type": true}
+	v := sigv4.New(sigv4.Config{Now: time.Now})
+	expires := fmt.Sprint(time.Now().Add(time.Minute).Unix())
+	verify := func(method, signed, query string) error {
+		path, _, _ := strings.Cut(signed, "?")
+		mac := url.QueryEscape(macOfV2("alice", method+"\n\n\n"+expires+"\n"+signed))
+		r := httptest.NewRequest(method, path+"?AWSAccessKeyId=KEYalice&Expires="+expires+"&Signature="+mac+"&"+query, nil)
+		sig, err := v.Parse(r, r.URL.Query(), "")
+		if err != nil {
+			return err
+		}
+		return v.Verify(sig, secretOf("alice"))
+	}
+	for _, route := range Routes() {
+		path := map[string]string{"SERVICE": "/", "BUCKET": "/bucket", "OBJECT": "/bucket/key"}[route.Level]
+		switch {
+		case harmless[route.Query]:
+		case route.Query == "":
+			if err := verify(route.Method, path, ""); err != nil {
+				t.Errorf("%s: %v", route.Name, err)
+			}
+		default:
+			if err := verify(route.Method, path+"?"+route.Query, route.Query); err != nil {
+				t.Errorf("%s: %v", route.Name, err)
+			}
+			for _, value := range []string{"", "=", "=1"} {
+				if err := verify(route.Method, path, route.Query+value); !errors.Is(err, sigv4.ErrMismatch) {
+					t.Errorf("%s with the signature of %s %s: %v", route.Name, route.Method, path, err)
+				}
+			}
 		}
 	}
 }

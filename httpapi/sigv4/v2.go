@@ -12,13 +12,16 @@ import (
 	"time"
 )
 
-// signedV2 are the query parameters that Version 2 signs, sorted.
+// signedV2 are the query parameters that Version 2 signs, sorted: all sub-resources that
+// are served, the younger ones that few clients sign included. Otherwise a URL for a bucket
+// would be good for them, too.
 var signedV2 = []string{
-	"accelerate", "acl", "analytics", "cors", "delete", "encryption", "inventory", "lifecycle", "location", "logging",
-	"metrics", "notification", "partNumber", "policy", "policyStatus", "publicAccessBlock", "replication", "requestPayment",
-	"response-cache-control", "response-content-disposition", "response-content-encoding", "response-content-language",
-	"response-content-type", "response-expires", "restore", "select", "select-type", "tagging", "torrent", "uploadId",
-	"uploads", "versionId", "versioning", "versions", "website",
+	"accelerate", "acl", "analytics", "attributes", "cors", "delete", "encryption", "inventory", "legal-hold", "lifecycle",
+	"location", "logging", "metrics", "notification", "object-lock", "ownershipControls", "partNumber", "policy",
+	"policyStatus", "publicAccessBlock", "renameObject", "replication", "requestPayment", "response-cache-control",
+	"response-content-disposition", "response-content-encoding", "response-content-language", "response-content-type",
+	"response-expires", "restore", "retention", "select", "select-type", "tagging", "torrent", "uploadId", "uploads",
+	"versionId", "versioning", "versions", "website",
 }
 
 // parseHeaderV2 reads "KEY:base64" of an Authorization header "AWS ...".
