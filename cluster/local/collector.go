@@ -197,10 +197,13 @@ func (c *collector) collect(g segment.Candidate) error {
 func (c *collector) rewrite(number uint64) (stay []stuck, damage error) {
 	path := c.segments.Path(number)
 	end, err := c.blobs.disk.Length(path)
-	if err != nil {
-		return nil, ioerr.Map(err)
+	var f fileio.File
+	if err == nil {
+		f, err = c.blobs.disk.Open(path)
 	}
-	f, err := c.blobs.disk.Open(path)
+	if ioerr.Unreadable(err) {
+		return nil, fmt.Errorf("%w: the medium cannot open it: %w", cluster.ErrCorrupt, err)
+	}
 	if err != nil {
 		return nil, ioerr.Map(err)
 	}

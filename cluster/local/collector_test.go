@@ -3,11 +3,15 @@ package local
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/record"
 )
 
@@ -147,6 +151,99 @@ func TestCollectDamaged(t *testing.T) {
 	if _, err := fs.Stat(b.segments.Path(p.Segment)); err != nil {
 		t.Errorf("the segment of a damaged blob is gone: %v", err)
 	}
+}
+
+// badSegment is a medium that cannot open one segment.
+type badSegment struct {
+	vfsDisk
+	path atomic.Pointer[string]
+}
+
+func (d *badSegment) check(op, path string) error {
+	if p := d.path.Load(); p != nil && *p == path {
+		return &os.PathError{Op: op, Path: path, Err: syscall.EUCLEAN}
+	}
+	return nil
+}
+
+func (d *badSegment) Open(path string) (fileio.File, error) {
+	if err := d.check("open", path); err != nil {
+		return nil, err
+	}
+	return d.vfsDisk.Open(path)
+}
+
+func (d *badSegment) Length(path string) (int64, error) {
+	if err := d.check("stat", path); err != nil {
+		return 0, err
+	}
+	return d.vfsDisk.Length(path)
+}
+
+// TestCollectBesideUnreadable: a segment that the medium cannot open keeps no other from being
+// collected, while it is in use and after a restart.
+func TestCollectBesideUnreadable(t *testing.T) {
+	fs := newMem(t)
+	disk := &badSegment{vfsDisk: vfsDisk{fs}}
+	o := memOptions(fs)
+	o.SegmentBytes = 2 << 20
+	o.collectEvery = 5 * time.Millisecond
+	o.disk = disk
+	next := uint64(1)
+	// fill stores blobs and deletes most: what stays is moved, but for that of the bad segment.
+	fill := func(c *cluster.Cluster, bad bool) {
+		t.Helper()
+		ids := make([]cluster.BlobID, 30)
+		for i := range ids {
+			ids[i] = cluster.BlobID{Content: next}
+			next++
+			if err := storeBlob(c.Blobs, ids[i], seedBytes(4)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b := c.Blobs.(*Blobs)
+		place := func(id cluster.BlobID) uint64 {
+			p, err := b.index.get(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p.Segment
+		}
+		kept := map[uint64][]cluster.BlobID{} // one of the first segment, so that it comes first, two of others
+		first, current := place(ids[0]), place(ids[len(ids)-1])
+		for _, id := range ids {
+			if n := place(id); len(kept[n]) == 0 || n != first && len(kept[n]) == 1 {
+				kept[n] = append(kept[n], id)
+			}
+		}
+		if len(kept) < 3 {
+			t.Fatalf("%d segments", len(kept))
+		}
+		if bad {
+			path := b.segments.Path(first)
+			disk.path.Store(&path)
+		}
+		drop := slices.DeleteFunc(slices.Clone(ids), func(id cluster.BlobID) bool { return slices.Contains(kept[place(id)], id) })
+		if err := c.Blobs.Delete(ctx, drop...); err != nil {
+			t.Fatal(err)
+		}
+		delete(kept, first)
+		delete(kept, current)
+		waitFor(t, "the blobs of other segments move", func() bool {
+			for from, list := range kept {
+				if slices.ContainsFunc(list, func(id cluster.BlobID) bool { return place(id) == from }) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	c := openAt(t, o)
+	fill(c, true)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fill(openAt(t, o), false)
 }
 
 // TestSweep: files that a crash left without an entry go, others stay.

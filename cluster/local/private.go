@@ -63,6 +63,8 @@ func MakePrivate(dir string, log *slog.Logger, names ...string) error {
 		case errors.Is(err, unix.EPERM), errors.Is(err, unix.EOPNOTSUPP):
 			// The files of another user, or a file system without modes.
 			log.Warn("cannot take the rights of others from a file of the store", "path", path, "err", err)
+		case ioerr.Unreadable(err): // who needs what is in it says so
+			log.Error("the medium cannot read a file of the store", "path", path, "err", err)
 		default:
 			return ioerr.Map(&os.PathError{Op: "chmod", Path: path, Err: err})
 		}

@@ -255,11 +255,12 @@ func (s *Store) Measure() error {
 	s.mu.Unlock()
 	for _, g := range unknown {
 		bytes, err := s.disk.Length(s.Path(g.number))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		unreadable := ioerr.Unreadable(err)
+		if err != nil && !unreadable && !errors.Is(err, os.ErrNotExist) {
 			return ioerr.Map(err)
 		}
 		s.mu.Lock()
-		g.total = bytes
+		g.total, g.damaged = bytes, g.damaged || unreadable
 		s.mu.Unlock()
 	}
 	return nil
