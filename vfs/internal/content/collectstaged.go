@@ -35,7 +35,7 @@ func (s *Store) collectStaging(ctx context.Context) error {
 				rec, err := record.DecodeContent(v)
 				if err != nil || len(k) != 9 {
 					s.leave(fmt.Errorf("%w: content record %x", fserr.ErrCorrupt, k))
-					return nil
+					return nil //nolint:nilerr // it is told
 				}
 				c := record.ContentID(record.InoOfKey(k))
 				if rec.Staging && uint64(c) < left && !s.Staged.Has(c) {
