@@ -2,6 +2,8 @@ package content
 
 import (
 	"context"
+	"encoding/binary"
+	"math/rand/v2"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/record"
@@ -60,4 +62,24 @@ func (ch *Change) Committed(context.Context, bool) {
 	for _, c := range ch.published {
 		ch.s.Staged.Remove(c)
 	}
+}
+
+// hold makes user hold source. The value distinguishes this hold from one that is made
+// again later: who saw no reference to source releases none that came since.
+func hold(t cluster.Txn, source, user record.ContentID) error {
+	return t.Set(record.RefKey(source, user), binary.BigEndian.AppendUint64(nil, rand.Uint64()))
+}
+
+// HoldAgain makes user hold source, whose hold or record was lost. Nobody knows whether an
+// inode has source too, so the record says that one does: what is held in vain is found by a
+// check, what is not held goes.
+func (ch *Change) HoldAgain(t cluster.Txn, source, user record.ContentID) error {
+	v, err := t.Get(record.ContentKey(source))
+	if err == nil && v == nil {
+		err = t.Set(record.ContentKey(source), record.Content{Held: true}.Encode())
+	}
+	if err != nil {
+		return err
+	}
+	return hold(t, source, user)
 }

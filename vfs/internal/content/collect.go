@@ -84,16 +84,6 @@ func (s *Store) collectQueue(ctx context.Context) (done int, err error) {
 	return done, nil
 }
 
-// leave has the collector go on after a record that cannot be read: what it stands for stays,
-// and keeps nothing else. A check reports such records.
-func (s *Store) leave(err error) {
-	if !s.unreadable.Swap(true) {
-		s.Log.Error("what was deleted is not removed: a record of it cannot be read (ogw check tells of all)", "err", err)
-	}
-}
-
-func unreadable(err error) bool { return errors.Is(err, fserr.ErrCorrupt) }
-
 // queueBounds returns where a pass begins and ends in the queue. Beside others, where each
 // page takes seconds, it takes none of the entries that come meanwhile, or it would not end.
 func (s *Store) queueBounds(ctx context.Context) (from, end []byte, err error) {

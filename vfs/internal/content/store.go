@@ -130,3 +130,13 @@ func (e *overtakenError) Unwrap() error { return fserr.ErrConflict }
 // MaxOvertaken bounds how often a view begins again for that. It waits for the
 // change, and then the next one must come within microseconds.
 const MaxOvertaken = 100
+
+// leave has the collector go on after a record that cannot be read: what it stands for stays,
+// and keeps nothing else. A check reports such records.
+func (s *Store) leave(err error) {
+	if !s.unreadable.Swap(true) {
+		s.Log.Error("what was deleted is not removed: a record of it cannot be read (ogw check tells of all)", "err", err)
+	}
+}
+
+func unreadable(err error) bool { return errors.Is(err, fserr.ErrCorrupt) }
