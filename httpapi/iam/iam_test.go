@@ -401,6 +401,106 @@ func TestOthersMayNothing(t *testing.T) {
 	}
 }
 
+// TestRenameTakesBothNames: who may rename some names gives no name that is not among
+// them, with which would come what policies give to ${aws:username}.
+func TestRenameTakesBothNames(t *testing.T) {
+	d := newDoor(t)
+	for _, name := range []string{"dev-1", "dev-2"} {
+		d.ok("CreateUser", "", "UserName", name)
+		d.ok("CreateGroup", "", "GroupName", name, "Path", "/x/")
+	}
+	may := func(resources ...string) {
+		t.Helper()
+		text := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"iam:Update*","Resource":["` + strings.Join(resources, `","`) + `"]}]}`
+		d.ok("PutUserPolicy", "", "UserName", "alice", "PolicyName", "p", "PolicyDocument", text)
+	}
+	renamed := func(action string, parameters ...string) {
+		t.Helper()
+		if status, body := d.call("alice", action, parameters...); status != 200 {
+			t.Errorf("%s %q: %d %s", action, parameters, status, body)
+		}
+	}
+	may("arn:aws:iam::*:user/dev-*", "arn:aws:iam::*:group/x/dev-*")
+	d.refused("alice", "AccessDenied", "UpdateUser", "UserName", "dev-1", "NewUserName", "boss")
+	d.refused("alice", "AccessDenied", "UpdateUser", "UserName", "dev-1", "NewUserName", "bob")
+	d.refused("alice", "AccessDenied", "UpdateUser", "UserName", "bob", "NewUserName", "dev-3")
+	d.refused("alice", "EntityAlreadyExists", "UpdateUser", "UserName", "dev-1", "NewUserName", "dev-2")
+	d.refused("alice", "NoSuchEntity", "UpdateUser", "UserName", "dev-9", "NewUserName", "dev-3")
+	renamed("UpdateUser", "UserName", "dev-1", "NewUserName", "dev-3")
+	d.refused("alice", "AccessDenied", "UpdateGroup", "GroupName", "dev-1", "NewGroupName", "boss")
+	d.refused("alice", "AccessDenied", "UpdateGroup", "GroupName", "dev-1", "NewPath", "/y/")
+	d.refused("alice", "AccessDenied", "UpdateGroup", "GroupName", "dev-1", "NewGroupName", "dev-3", "NewPath", "/y/")
+	d.refused("alice", "EntityAlreadyExists", "UpdateGroup", "GroupName", "dev-1", "NewGroupName", "dev-2")
+	renamed("UpdateGroup", "GroupName", "dev-1", "NewGroupName", "dev-3")
+
+	// The account of a user stays, and a policy may name it.
+	account := strings.TrimSuffix(d.ok("GetUser", "Arn", "UserName", "dev-3"), "dev-3")
+	may(account+"dev-3", account+"boss", "arn:aws:iam::*:group/x/dev-3", "arn:aws:iam::*:group/y/boss")
+	d.refused("alice", "AccessDenied", "UpdateGroup", "GroupName", "dev-3", "NewGroupName", "boss")
+	renamed("UpdateUser", "UserName", "dev-3", "NewUserName", "boss")
+	renamed("UpdateGroup", "GroupName", "dev-3", "NewGroupName", "boss", "NewPath", "/y/")
+}
+
+// TestNobodyLearnsNames: to who may not ask, what is there is refused in the words of what
+// is not; who may is told.
+func TestNobodyLearnsNames(t *testing.T) {
+	d := newDoor(t)
+	text, trusted := allow("s3:GetObject", "*"), trust("AWS", accountRoot, "sts:AssumeRole", "")
+	// At a path, and in other letters than it is asked for.
+	d.ok("CreateGroup", "", "GroupName", "Here", "Path", "/secret/")
+	d.ok("CreateRole", "", "RoleName", "Here", "Path", "/secret/", "AssumeRolePolicyDocument", trusted)
+	d.ok("CreatePolicy", "", "PolicyName", "here", "PolicyDocument", text)
+	d.ok("CreateUser", "", "UserName", "here")
+	d.ok("CreateOpenIDConnectProvider", "", "Url", "https://here.example")
+	d.ok("CreateUser", "", "UserName", "admin")
+	if err := d.fs.Users().Update(t.Context(), "admin", func(u *users.User) error { u.Admin = true; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	all := func(name string) []string {
+		return []string{"UserName", name, "GroupName", name, "RoleName", name, "PolicyName", "p", "PolicyDocument", text, "PolicyArn", iam.PolicyARN("/", name),
+			"VersionId", "v1", "AccessKeyId", "KEYbob", "Status", "Active", "NewUserName", "x", "NewGroupName", "x", "AssumeRolePolicyDocument", trusted,
+			"PermissionsBoundary", iam.PolicyARN("/", name), "OpenIDConnectProviderArn", iam.ProviderARN(name + ".example"), "Url", "https://id.example", "ClientID", "x",
+			"RoleArn", iam.RoleARN("/", name), "RoleSessionName", "sess", "PolicySourceArn", "arn:aws:iam:::user/" + name, "ActionNames.member.1", "s3:GetObject"}
+	}
+	answer := func(action, name string) string {
+		p := all(name)
+		switch action {
+		case "CreateUser":
+			p = p[:2]
+		case "CreateRole":
+			p[5] = "new"
+		case "UpdateAssumeRolePolicy":
+			p[9] = trusted
+		}
+		status, body := d.call("alice", action, p...)
+		return strings.ReplaceAll(textOf(body, "Code")+" "+http.StatusText(status)+" "+textOf(body, "Message"), name, "NAME")
+	}
+	for _, action := range Operations() {
+		switch action {
+		case "GetCallerIdentity", "GetSessionToken", "GetFederationToken", "AssumeRoleWithWebIdentity":
+			continue
+		}
+		absent := answer(action, "none")
+		if !strings.HasPrefix(absent, "AccessDenied Forbidden ") {
+			t.Errorf("%s of what is not there: %s", action, absent)
+		}
+		for _, name := range []string{"here", "admin"} {
+			if present := answer(action, name); present != absent {
+				t.Errorf("%s of what is there: %s\nof what is not: %s", action, present, absent)
+			}
+		}
+	}
+
+	d.ok("PutUserPolicy", "", "UserName", "alice", "PolicyName", "p", "PolicyDocument", allow("iam:*", "*"))
+	for _, action := range []string{"GetUser", "GetGroup", "GetRole", "GetPolicy", "AttachRolePolicy", "PutUserPermissionsBoundary", "CreateAccessKey", "AddUserToGroup", "SimulatePrincipalPolicy"} {
+		d.refused("alice", "NoSuchEntity", action, all("none")...)
+	}
+	missing := iam.PolicyARN("/", "none")
+	d.refused("alice", "NoSuchEntity", "CreateRole", "RoleName", "new", "AssumeRolePolicyDocument", trusted, "PermissionsBoundary", missing)
+	d.refused("alice", "NoSuchEntity", "AttachUserPolicy", "UserName", "here", "PolicyArn", missing)
+	d.refused("alice", "NoSuchEntity", "AddUserToGroup", "UserName", "none", "GroupName", "here")
+}
+
 // TestBadRequests: nothing is done for a request that nobody signed as it is.
 func TestBadRequests(t *testing.T) {
 	d := newDoor(t)

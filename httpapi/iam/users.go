@@ -123,7 +123,7 @@ func updateUser(q *request) (any, error) {
 	if err := iam.ValidUserName(to); err != nil {
 		return nil, err
 	}
-	_, err = q.fs.Users().Rename(q.guarded("UpdateUser", name), name, to)
+	_, err = q.fs.Users().Rename(users.Guarded(q.ctx, q.fs.IAM().MayRename(name, to)), name, to)
 	if errors.Is(err, vfs.ErrUserExists) {
 		return nil, entityError(err, to)
 	}

@@ -15,6 +15,9 @@ import (
 type Ask struct {
 	Action   string // such as "iam:CreateGroup"
 	Resource string // ARN
+	// Named is the ARN that whom it is refused is shown: it says no more than the name
+	// that was given, so that what is there looks like what is not. "": Resource.
+	Named string
 	// Admin reports whether it is about an administrator, to whom policies do not
 	// apply: only administrators may do that.
 	Admin bool
@@ -83,6 +86,8 @@ func (d *Directory) update(ctx context.Context, ask func(r cluster.Reader) (Ask,
 	})
 }
 
+// allowed judges what is asked. What is not there is judged by the name that was given: the
+// act, which looks for it again, reports it as missing to those who may know.
 func (d *Directory) allowed(ctx context.Context, r cluster.Reader, ask func(r cluster.Reader) (Ask, error)) error {
 	a, err := ask(r)
 	if err != nil {
@@ -96,54 +101,10 @@ func about(action, resource string) func(cluster.Reader) (Ask, error) {
 	return func(cluster.Reader) (Ask, error) { return Ask{Action: action, Resource: resource}, nil }
 }
 
-// May returns a function for users.Guarded: whether the caller may do something to the
-// user of a name. A user who is not there yet is named as it will be.
-func (d *Directory) May(action, user string) func(ctx context.Context, r cluster.Reader) error {
-	return func(ctx context.Context, r cluster.Reader) error {
-		a := Ask{Action: action, Resource: users.NewARN(user)}
-		u, err := d.users.Named(r, user)
-		if err == nil {
-			a.Resource, a.Admin = userARN(&u), u.Admin
-		} else if !noSuchUser(err) {
-			return err
-		}
-		return d.may(ctx, r, a)
-	}
-}
-
-// MayDelete is May for the removal of a user, who must have neither keys nor policies
-// nor groups left (IAM DeleteUser).
-func (d *Directory) MayDelete(user string) func(ctx context.Context, r cluster.Reader) error {
-	may := d.May("iam:DeleteUser", user)
-	return func(ctx context.Context, r cluster.Reader) error {
-		if err := may(ctx, r); err != nil {
-			return err
-		}
-		u, err := d.users.Named(r, user)
-		if noSuchUser(err) {
-			return NoUser(user)
-		}
-		if err != nil {
-			return err
-		}
-		p, err := record.GetPermissions(r, string(u.ID))
-		switch {
-		case err != nil:
-			return err
-		case len(u.Keys) > 0:
-			return fault(DeleteConflict, "Cannot delete entity, must delete access keys first.")
-		case len(p.Inline) > 0:
-			return fault(DeleteConflict, "Cannot delete entity, must delete policies first.")
-		case len(p.Attached) > 0:
-			return fault(DeleteConflict, "Cannot delete entity, must detach all policies first.")
-		case len(p.Groups) > 0:
-			return fault(DeleteConflict, "Cannot delete entity, must remove users from group first.")
-		}
-		return nil
-	}
-}
-
 func noSuchUser(err error) bool { return errors.Is(err, fserr.ErrNoSuchUser) }
+
+// missing reports whether an error is that what was named is not there.
+func missing(err error) bool { return errors.Is(err, fserr.ErrNotExist) }
 
 // NoUser is the error for the name of a user that nobody has.
 func NoUser(name string) error {

@@ -3,6 +3,7 @@
 //
 //	admin door, IAM door ─→ Directory ─┬─ groups.go managed.go roles.go providers.go
 //	                                   ├─ holder.go inline.go attach.go  what a user, group or role holds
+//	                                   ├─ guards.go: who may change users
 //	                                   └─ stored.go: records (internal/record), users (vfs/users)
 //	judge of vfs ─→ Directory.SetOf ─→ Set.Decide                 sets.go cache.go set.go
 //	sts ─→ FS.AssumeRole ─→ Directory.Assume ─→ session, sealed   assume.go session.go token.go

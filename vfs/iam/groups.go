@@ -33,12 +33,9 @@ func (d *Directory) CreateGroup(ctx context.Context, name, path string) (Group, 
 	return g, err
 }
 
-// aboutGroup is an act on a group that is there.
+// aboutGroup is an act on a group.
 func (d *Directory) aboutGroup(action, name string) func(cluster.Reader) (Ask, error) {
-	return func(r cluster.Reader) (Ask, error) {
-		g, err := groupNamed(r, name)
-		return Ask{Action: action, Resource: GroupARN(g.Path, g.Name)}, err
-	}
+	return d.aboutHolder(action, Holder{InGroup, name}, "")
 }
 
 // Group returns a group and its users in order of their names (IAM GetGroup).
@@ -85,7 +82,8 @@ func (d *Directory) Groups(ctx context.Context) (list []Group, err error) {
 	return list, err
 }
 
-// RenameGroup gives a group another name or path, "" leaves either (IAM UpdateGroup).
+// RenameGroup gives a group another name or path, "" leaves either. The act must be allowed
+// for what the group was and for what it becomes (IAM UpdateGroup).
 func (d *Directory) RenameGroup(ctx context.Context, name, to, path string) error {
 	if to == "" {
 		to = name
@@ -97,9 +95,16 @@ func (d *Directory) RenameGroup(ctx context.Context, name, to, path string) erro
 	if err != nil {
 		return err
 	}
-	return d.update(ctx, d.aboutGroup("iam:UpdateGroup", name), func(t cluster.Txn, _ int64) error {
+	const action = "iam:UpdateGroup"
+	return d.update(ctx, d.aboutGroup(action, name), func(t cluster.Txn, _ int64) error {
 		g, err := groupNamed(t, name)
 		if err != nil {
+			return err
+		}
+		if g.Name = to; path != "" {
+			g.Path = checked
+		}
+		if err := d.may(ctx, t, Ask{Action: action, Resource: GroupARN(g.Path, to), Named: GroupARN(checked, to)}); err != nil {
 			return err
 		}
 		if err := t.Delete(record.IAMNameKey(record.GroupKind, name)); err != nil {
@@ -107,9 +112,6 @@ func (d *Directory) RenameGroup(ctx context.Context, name, to, path string) erro
 		}
 		if err := takeName(t, record.GroupKind, "Group", to, g.ID); err != nil {
 			return err
-		}
-		if g.Name = to; path != "" {
-			g.Path = checked
 		}
 		return t.Set(record.GroupKey(g.ID), g.Encode())
 	})
@@ -165,10 +167,14 @@ func (d *Directory) member(ctx context.Context, action, group, user string, chan
 	// It is about the group, and about the user if only administrators may change that.
 	about := func(r cluster.Reader) (Ask, error) {
 		a, err := d.aboutGroup(action, group)(r)
-		if err == nil {
-			h, e := d.find(r, Holder{User, user})
-			a.Admin = e == nil && h.admin // one who is not there is refused below
+		if err != nil {
+			return a, err
 		}
+		h, err := d.find(r, Holder{User, user})
+		if missing(err) {
+			return a, nil // which is refused below
+		}
+		a.Admin = h.admin
 		return a, err
 	}
 	return d.update(ctx, about, func(t cluster.Txn, _ int64) error {

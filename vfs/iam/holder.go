@@ -6,6 +6,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/users"
 )
 
 // HolderKind is what can hold policies.
@@ -25,6 +26,18 @@ func (k HolderKind) String() string { return [...]string{"User", "Group", "Role"
 type Holder struct {
 	Kind HolderKind
 	Name string
+}
+
+// arn is the ARN of a holder as far as its name says: at the path "/", of a user without
+// the account.
+func (h Holder) arn() string {
+	switch h.Kind {
+	case InGroup:
+		return GroupARN("/", h.Name)
+	case InRole:
+		return RoleARN("/", h.Name)
+	}
+	return users.NewARN(h.Name)
 }
 
 // found is a holder with its ID.
@@ -50,14 +63,16 @@ func (d *Directory) find(r cluster.Reader, h Holder) (found, error) {
 	return found{string(u.ID), userARN(&u), u.Admin}, err
 }
 
-// aboutHolder is an act on a holder.
+// aboutHolder is an act on a holder, and on the managed policy that it names, if any.
 func (d *Directory) aboutHolder(action string, h Holder, policy string) func(cluster.Reader) (Ask, error) {
-	return func(r cluster.Reader) (Ask, error) {
+	return func(r cluster.Reader) (a Ask, err error) {
 		f, err := d.find(r, h)
-		a := Ask{Action: action, Resource: f.arn, Admin: f.admin}
+		if missing(err) {
+			f, err = found{arn: h.arn()}, nil
+		}
+		a = Ask{Action: action, Resource: f.arn, Named: h.arn(), Admin: f.admin}
 		if policy != "" && err == nil {
-			p, e := managedNamed(r, policy)
-			a.PolicyARN, err = PolicyARN(p.Path, p.Name), e
+			a.PolicyARN, err = managedARN(r, policy)
 		}
 		return a, err
 	}

@@ -73,12 +73,29 @@ func putManaged(t cluster.Txn, m *Managed) error {
 	return t.Set(record.ManagedPolicyKey(m.ID), m.Encode())
 }
 
-// aboutManaged is an act on a policy that is there.
-func (d *Directory) aboutManaged(action, arn string) func(cluster.Reader) (Ask, error) {
+// aboutManaged is an act on a policy, which is named by its ARN or name.
+func (d *Directory) aboutManaged(action, named string) func(cluster.Reader) (Ask, error) {
 	return func(r cluster.Reader) (Ask, error) {
-		m, err := managedNamed(r, arn)
-		return Ask{Action: action, Resource: PolicyARN(m.Path, m.Name)}, err
+		arn, err := managedARN(r, named)
+		return Ask{Action: action, Resource: arn, Named: givenPolicy(named)}, err
 	}
+}
+
+// managedARN is the ARN by which acts on a policy are judged, which need not be there.
+func managedARN(r cluster.Reader, named string) (string, error) {
+	m, err := managedNamed(r, named)
+	if missing(err) {
+		return givenPolicy(named), nil
+	}
+	return PolicyARN(m.Path, m.Name), err
+}
+
+// givenPolicy is the ARN of a policy as far as what names it says.
+func givenPolicy(named string) string {
+	if strings.HasPrefix(named, "arn:") {
+		return named
+	}
+	return PolicyARN("/", named)
 }
 
 // Use is how many identities a policy is attached to, and bounds.

@@ -1,7 +1,6 @@
 package iam
 
 import (
-	"errors"
 	"strings"
 
 	"ogw/cluster"
@@ -42,7 +41,7 @@ func storeARN(arn string) string {
 
 // notThere reports what is missing as the lack of a user.
 func notThere(err error) error {
-	if errors.Is(err, fserr.ErrNotExist) {
+	if missing(err) {
 		return fserr.ErrNoSuchUser
 	}
 	return err
@@ -72,7 +71,7 @@ func (d *Directory) Shown(r cluster.Reader, id string) (string, error) {
 	}
 	x, err := roleByID(r, role)
 	switch {
-	case errors.Is(err, fserr.ErrNotExist):
+	case missing(err):
 		return id, nil
 	case session != "":
 		return SessionARN(x.Name, session), err

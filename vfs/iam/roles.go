@@ -48,8 +48,7 @@ func (d *Directory) CreateRole(ctx context.Context, n NewRole) (x Role, err erro
 	ask := func(r cluster.Reader) (a Ask, err error) {
 		a = Ask{Action: "iam:CreateRole", Resource: RoleARN(path, n.Name)}
 		if n.Boundary != "" {
-			m, e := managedNamed(r, n.Boundary)
-			a.Boundary, err = PolicyARN(m.Path, m.Name), e
+			a.Boundary, err = managedARN(r, n.Boundary)
 		}
 		return a, err
 	}
@@ -127,7 +126,7 @@ func (d *Directory) RoleOfUID(ctx context.Context, uid uint32) (x Role, err erro
 	return x, err
 }
 
-// aboutRole is an act on a role that is there.
+// aboutRole is an act on a role.
 func (d *Directory) aboutRole(action, name string) func(cluster.Reader) (Ask, error) {
 	return d.aboutHolder("iam:"+action, Holder{InRole, name}, "")
 }

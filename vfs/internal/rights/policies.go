@@ -1,6 +1,7 @@
 package rights
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -239,5 +240,5 @@ func (u *Rules) MayAdminister(ctx context.Context, r cluster.Reader, a iam.Ask) 
 			}
 		}
 	}
-	return &iam.Denied{Message: fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s because %s", s.arn(), a.Action, a.Resource, why)}
+	return &iam.Denied{Message: fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s because %s", s.arn(), a.Action, cmp.Or(a.Named, a.Resource), why)}
 }

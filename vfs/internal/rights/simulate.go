@@ -52,13 +52,13 @@ func (u *Rules) Simulate(ctx context.Context, r cluster.Reader, q Question) ([]S
 	if len(q.Actions)*len(q.Resources) > maxSimulated {
 		return nil, fmt.Errorf("%d actions on %d resources, %d answers are allowed: %w", len(q.Actions), len(q.Resources), maxSimulated, fserr.ErrInvalid)
 	}
-	s, err := u.simulated(r, q.Who)
-	if err != nil {
-		return nil, err
+	s, unknown := u.simulated(r, q.Who)
+	if unknown != nil && !errors.Is(unknown, fserr.ErrNoSuchUser) {
+		return nil, unknown
 	}
-	s.Call = &Call{Values: q.Values}
-	ask := iam.Ask{Action: "iam:SimulatePrincipalPolicy", Resource: q.Who}
-	if s.User != "" {
+	ask := iam.Ask{Action: "iam:SimulatePrincipalPolicy", Resource: q.Who, Named: q.Who}
+	if unknown == nil && s.User != "" {
+		var err error
 		if ask.Resource, err = u.IAM.Shown(r, string(s.User)); err != nil {
 			return nil, err
 		}
@@ -66,6 +66,10 @@ func (u *Rules) Simulate(ctx context.Context, r cluster.Reader, q Question) ([]S
 	if err := u.MayAdminister(ctx, r, ask); err != nil {
 		return nil, err
 	}
+	if unknown != nil {
+		return nil, unknown
+	}
+	s.Call = &Call{Values: q.Values}
 	var list []Simulated
 	for _, action := range q.Actions {
 		for _, resource := range q.Resources {
