@@ -124,7 +124,9 @@ func (l *listing) most() int {
 // errFull ends a scan when the reply is full.
 var errFull = errors.New("nfs: reply is full")
 
-// dots adds "." and ".." where the listing begins with them.
+// dots adds "." and ".." where the listing begins with them. They have attributes for those,
+// too, who may not search the directory: its own stand in the reply in any case, and its
+// handle was looked up in its parent.
 func (l *listing) dots(ctx context.Context) error {
 	if l.cookie >= cookieDotDot {
 		return nil
@@ -207,8 +209,8 @@ func (l *listing) entryBytes(name int, attributes bool) (dirBytes, size int) {
 	return dirBytes, size
 }
 
-// addPlus encodes attributes and handle, or that there are none because the
-// entry vanished concurrently.
+// addPlus encodes attributes and handle, or that there are none: because the entry vanished
+// concurrently, or the caller may not search the directory, in which LOOKUP gives nothing.
 func (l *listing) addPlus(a *vfs.Attr) {
 	putPostOp(&l.w, a, l.q.s.sealer.fsid)
 	if a == nil {

@@ -55,6 +55,37 @@ func TestReaddir(t *testing.T) {
 	c.want("of a file", st, ErrNotDir)
 }
 
+// TestReaddirplusWithoutSearch: who may read a directory and not search it is given names,
+// and neither attributes nor handles of what LOOKUP refuses. "." and ".." are as ever.
+func TestReaddirplusWithoutSearch(t *testing.T) {
+	s := newSite(t)
+	root, owner, bob := s.mount("/", 0), s.mount("/", 10), s.mount("/", 11)
+	_, d, _ := root.mkdir(root.root, "d", set{mode: ptr(uint32(0o744)), uid: ptr(uint32(10))})
+	const n = 300
+	fillDir(root, d, n)
+	st, _, _ := bob.lookup(d, "file00000")
+	bob.want("lookup", st, ErrAcces)
+	for _, bytes := range []uint32{2048, 1 << 20} {
+		for _, c := range []*client{root, owner, bob} {
+			list := c.list(d, bytes, true)
+			if len(list) != n {
+				t.Errorf("%d names, want %d", len(list), n)
+			}
+			for _, e := range list {
+				if shown := c != bob; (e.attr != nil) != shown || (e.fh != nil) != shown {
+					t.Fatalf("%s: attributes %v, handle %x; wanted them: %v", e.name, e.attr, e.fh, shown)
+				}
+			}
+		}
+	}
+	_, list, _ := bob.readdir(d, 0, 4096, true)
+	for _, e := range list[:2] {
+		if !isDots(e.name) || e.attr == nil || e.fh == nil {
+			t.Errorf("%s: attributes %v, handle %x", e.name, e.attr, e.fh)
+		}
+	}
+}
+
 // TestReaddirWhileEntriesGo removes what was listed, and more, between the
 // replies, with and without remembered cookies.
 func TestReaddirWhileEntriesGo(t *testing.T) {

@@ -27,12 +27,13 @@ type DirStream struct {
 	dir   Ino
 	limit int // of the last page
 
-	page  []DirEntry
-	start string // position before the page
-	next  int    // of page, not given out yet
-	full  bool   // more may follow the page
-	begun uint64 // changes of the directory, before the page was read
-	quiet bool   // none was under way
+	page   []DirEntry
+	start  string // position before the page
+	next   int    // of page, not given out yet
+	full   bool   // more may follow the page
+	begun  uint64 // changes of the directory, before the page was read
+	quiet  bool   // none was under way
+	search bool   // who had it read may search the directory, and have attributes
 
 	// Attributes of page[from:to] were read when the clock stood at stamp.
 	from, to, attrs int
@@ -54,7 +55,7 @@ func (s *DirStream) Read(ctx context.Context, cred *Cred, after string, attrs bo
 			}
 		}
 		for s.next < len(s.page) {
-			if attrs {
+			if attrs && s.search {
 				if err := s.fillAttr(ctx, s.next); err != nil {
 					return err
 				}
@@ -110,13 +111,13 @@ func (s *DirStream) load(ctx context.Context, cred *Cred, after string) error {
 	}
 	s.limit = min(max(firstPage, 2*s.limit), maxPage)
 	begun, ended := s.fs.Changes(s.dir)
-	page, err := s.fs.readPage(ctx, cred, s.dir, ReadDirOptions{After: after}, s.limit)
+	page, search, err := s.fs.readPage(ctx, cred, s.dir, ReadDirOptions{After: after}, s.limit)
 	if err != nil {
 		s.page, s.quiet = nil, false
 		return err
 	}
 	s.page, s.start, s.next, s.full = page, after, 0, len(page) == s.limit
-	s.begun, s.quiet = begun, begun == ended
+	s.begun, s.quiet, s.search = begun, begun == ended, search
 	s.from, s.to = 0, 0
 	return nil
 }

@@ -1,6 +1,10 @@
 package vfs
 
-import "testing"
+import (
+	"testing"
+
+	"ogw/vfs/internal/posixacl"
+)
 
 func ptr[T any](v T) *T { return &v }
 
@@ -90,6 +94,46 @@ func TestDirectoryRights(t *testing.T) {
 		_, err = fs.SetAttr(bg, Root, sub, SetAttr{Mode: ptr(uint32(0o777))})
 		want(t, err, nil)
 		want(t, fs.Rename(bg, user, EntryName{d, "sub2"}, EntryName{e, "sub"}, 0), nil)
+	})
+}
+
+// TestListingWithoutSearch: who may read a directory and not search it is given names, as
+// by Lookup no attributes, in all pages.
+func TestListingWithoutSearch(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		d := mustMkdir(t, fs, RootIno, "d")
+		for _, name := range []string{"a", "b", "c"} {
+			mustFile(t, fs, d, name)
+		}
+		list := func(c *Cred) (names, attrs int) {
+			t.Helper()
+			count := func(e *DirEntry) error {
+				if names++; e.Attr != nil {
+					attrs++
+				}
+				return nil
+			}
+			want(t, fs.ReadDir(bg, c, d, ReadDirOptions{Attrs: true, Few: 1}, func(e DirEntry) error { return count(&e) }), nil)
+			want(t, fs.OpenDirStream(d).Read(bg, c, "", true, count), nil)
+			return names, attrs
+		}
+		check := func(what string, c *Cred, want int) {
+			t.Helper()
+			if names, attrs := list(c); names != 6 || attrs != want {
+				t.Errorf("%s: %d names, %d with attributes, want %d", what, names, attrs, want)
+			}
+		}
+		user, named := cred(10, 20), cred(11, 21)
+		_, err := fs.SetAttr(bg, Root, d, SetAttr{Mode: ptr(uint32(0o744)), UID: ptr(uint32(12))})
+		want(t, err, nil)
+		check("mode 744", user, 0)
+		check("its owner", cred(12, 20), 6)
+		check("root", Root, 6)
+		check("who checked", CheckedCred(10, 20), 6)
+		value := aclOf(0o755, 7, ace(posixacl.User, 4, 10), ace(posixacl.User, 5, 11))
+		want(t, fs.SetXattr(bg, Root, d, Xattr{Name: posixacl.XattrAccess, Value: value}, 0), nil)
+		check("an ACL that lets read", user, 0)
+		check("an ACL that lets search", named, 6)
 	})
 }
 

@@ -27,7 +27,7 @@ const (
 // ReadDirOptions of ReadDir.
 type ReadDirOptions struct {
 	After string // position (DirEntry.Pos) that the entries lie behind; "": from the start
-	Attrs bool   // fill DirEntry.Attr
+	Attrs bool   // fill DirEntry.Attr, if the caller may search the directory
 	// Few, if not 0, is how many entries the caller will hardly take more than: so
 	// many are read at first.
 	Few int
@@ -38,7 +38,7 @@ type ReadDirOptions struct {
 // exist throughout are shown exactly once, whatever comes and goes concurrently.
 func (fs *FS) ReadDir(ctx context.Context, cred *Cred, dir Ino, o ReadDirOptions, fn func(DirEntry) error) error {
 	for limit := min(max(1, cmp.Or(o.Few, firstPage)), maxPage); ; limit = min(2*limit, maxPage) {
-		page, err := fs.readPage(ctx, cred, dir, o, limit)
+		page, search, err := fs.readPage(ctx, cred, dir, o, limit)
 		if err != nil {
 			return err
 		}
@@ -54,20 +54,26 @@ func (fs *FS) ReadDir(ctx context.Context, cred *Cred, dir Ino, o ReadDirOptions
 			return nil
 		}
 		o.After = page[len(page)-1].Pos
+		o.Attrs = o.Attrs && search
 		cred = cred.Checked() // checked with the first page
 	}
 }
 
-// readPage reads up to limit entries from one snapshot.
-func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, o ReadDirOptions, limit int) (page []DirEntry, err error) {
+// readPage reads up to limit entries from one snapshot; search reports whether cred may have
+// their attributes, as for Lookup.
+func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, o ReadDirOptions, limit int) (page []DirEntry, search bool, err error) {
 	mark := fs.session.Open.Mark()
 	err = fs.view(ctx, func(r cluster.Reader) error {
-		page = nil
+		page, search = nil, false
 		d, err := keypath.GetDir(r, dir)
 		if err != nil {
 			return err
 		}
 		if err := perm.Check(r, cred, d, AccessRead); err != nil {
+			return err
+		}
+		err = perm.Check(r, cred, d, AccessExec)
+		if search = err == nil; !search && !errors.Is(err, ErrAccess) {
 			return err
 		}
 		entries, err := scanEntries(r, dir, o.After, limit)
@@ -83,7 +89,7 @@ func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, o ReadDirOption
 			e := &entries[i]
 			page[i] = DirEntry{Name: naming.Shown(e.Name, e.Dir, shadowed[i]), Ino: e.Ino, Mode: e.Mode, Pos: e.S3Name()}
 		}
-		if o.Attrs {
+		if o.Attrs && search {
 			return fs.fillAttrs(r, page)
 		}
 		return nil
@@ -96,7 +102,7 @@ func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, o ReadDirOption
 			}
 		}
 	}
-	return page, err
+	return page, search, err
 }
 
 // scanEntries reads up to limit dentries of dir behind position after.

@@ -185,8 +185,10 @@ type DirEntry struct {
 	Mode uint32 // type bits only
 	// Pos continues a ReadDir after this entry. It is opaque, stable while
 	// the entry exists, and meaningful after it was removed.
-	Pos  string
-	Attr *Attr // with attributes asked for; nil if the entry vanished concurrently
+	Pos string
+	// Attr is set if it was asked for, but of an entry that vanished concurrently, and
+	// to a caller who may not search the directory: nil then. Lookup tells which.
+	Attr *Attr
 }
 
 // StatFS is the size of the whole.

@@ -92,6 +92,30 @@ func TestChange(t *testing.T) {
 	}
 }
 
+// What may be read and not searched cannot be listed with attributes.
+func TestNoSearch(t *testing.T) {
+	c := mem.New(mem.Options{})
+	v, err := vfs.Open(bg, c, vfs.Config{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = errors.Join(v.Close(bg), c.Close()) }()
+	a, err := v.Mkdir(bg, vfs.Root, vfs.RootIno, "bucket", 0o744)
+	if err == nil {
+		_, err = v.Mkdir(bg, vfs.Root, a.Ino, "d", 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	fsys, err := billyfs.New(bg, v, vfs.NewCred(10, 10), "/bucket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := fsys.ReadDir("/"); !errors.Is(err, os.ErrPermission) {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
 // A lock of one file keeps another that is open on the same inode waiting.
 func TestLock(t *testing.T) {
 	fsys, closeAll, err := open()

@@ -226,10 +226,12 @@ func (f *files) ReadDir(name string) ([]os.FileInfo, error) {
 	a, err := f.resolve(name, true)
 	if err == nil {
 		err = f.vfs.ReadDir(f.ctx, f.cred, a.Ino, vfs.ReadDirOptions{Attrs: true}, func(e vfs.DirEntry) error {
-			if e.Attr != nil {
-				list = append(list, iofs.NewInfo(e.Name, *e.Attr))
+			i, err := iofs.NewEntry(e, func(name string) (vfs.Attr, error) { return f.vfs.Lookup(f.ctx, f.cred, a.Ino, name) }).Info()
+			if errors.Is(err, os.ErrNotExist) {
+				return nil // it vanished concurrently
 			}
-			return nil
+			list = append(list, i)
+			return err
 		})
 	}
 	if err != nil {

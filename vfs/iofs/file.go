@@ -107,9 +107,7 @@ func (d *dir) ReadDir(n int) (list []fs.DirEntry, err error) {
 			return cluster.ErrStop
 		}
 		d.after = e.Pos
-		if e.Attr != nil {
-			list = append(list, NewInfo(e.Name, *e.Attr))
-		}
+		list = append(list, NewEntry(e, d.fs.lookIn(d.attr.Ino)))
 		return nil
 	})
 	if err == nil && n > 0 && len(list) == 0 {

@@ -96,11 +96,14 @@ func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	}
 	var list []fs.DirEntry
 	err = f.vfs.ReadDir(f.ctx, f.cred, a.Ino, vfs.ReadDirOptions{Attrs: true}, func(e vfs.DirEntry) error {
-		if e.Attr != nil {
-			list = append(list, NewInfo(e.Name, *e.Attr))
-		}
+		list = append(list, NewEntry(e, f.lookIn(a.Ino)))
 		return nil
 	})
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return list, PathError("readdir", name, err)
+}
+
+// lookIn returns a function that looks up names in a directory.
+func (f *FS) lookIn(dir vfs.Ino) func(name string) (vfs.Attr, error) {
+	return func(name string) (vfs.Attr, error) { return f.vfs.Lookup(f.ctx, f.cred, dir, name) }
 }

@@ -26,6 +26,35 @@ func (i Info) Sys() any                   { return &i.attr }
 func (i Info) Info() (fs.FileInfo, error) { return i, nil }
 func (i Info) String() string             { return fs.FormatFileInfo(i) }
 
+// NewEntry describes an entry of a listing. Of one that has no attributes, look gets them
+// when they are asked for, or the error for there being none.
+func NewEntry(e vfs.DirEntry, look func(name string) (vfs.Attr, error)) fs.DirEntry {
+	if e.Attr != nil {
+		return NewInfo(e.Name, *e.Attr)
+	}
+	return bareEntry{e.Name, e.Mode, look}
+}
+
+// bareEntry is an entry without attributes.
+type bareEntry struct {
+	name string
+	mode uint32
+	look func(name string) (vfs.Attr, error)
+}
+
+func (e bareEntry) Name() string      { return e.name }
+func (e bareEntry) Type() fs.FileMode { return FileMode(e.mode).Type() }
+func (e bareEntry) IsDir() bool       { return e.Type().IsDir() }
+func (e bareEntry) String() string    { return fs.FormatDirEntry(e) }
+
+func (e bareEntry) Info() (fs.FileInfo, error) {
+	a, err := e.look(e.name)
+	if err != nil {
+		return nil, PathError("lstat", e.name, err)
+	}
+	return NewInfo(e.name, a), nil
+}
+
 // FileMode converts a mode of package vfs, which is Linux's.
 func FileMode(mode uint32) fs.FileMode {
 	m := fs.FileMode(mode & 0o777)

@@ -118,3 +118,38 @@ func TestErrors(t *testing.T) {
 		t.Errorf("a view of a file: %v", err)
 	}
 }
+
+// TestNoSearch: a directory that may be read and not searched shows names and types.
+func TestNoSearch(t *testing.T) {
+	v := open(t)
+	d := mkdir(t, v, vfs.RootIno, "d")
+	write(t, v, d, "f", "text")
+	mkdir(t, v, d, "sub")
+	mode := uint32(0o744)
+	if _, err := v.SetAttr(bg, vfs.Root, d, vfs.SetAttr{Mode: &mode}); err != nil {
+		t.Fatal(err)
+	}
+	fsys, err := iofs.New(bg, v, vfs.NewCred(10, 10), "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := fsys.Open("d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	for name, list := range map[string]func() ([]fs.DirEntry, error){
+		"by name": func() ([]fs.DirEntry, error) { return fs.ReadDir(fsys, "d") },
+		"opened":  func() ([]fs.DirEntry, error) { return open.(fs.ReadDirFile).ReadDir(-1) },
+	} {
+		entries, err := list()
+		if err != nil || len(entries) != 2 || entries[0].Name() != "f" || entries[0].IsDir() || !entries[1].IsDir() || entries[1].Type() != fs.ModeDir {
+			t.Fatalf("%s: %v, %v", name, entries, err)
+		}
+		for _, e := range entries {
+			if _, err := e.Info(); !errors.Is(err, fs.ErrPermission) {
+				t.Errorf("%s: info of %s: %v", name, e.Name(), err)
+			}
+		}
+	}
+}
