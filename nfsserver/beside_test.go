@@ -159,6 +159,21 @@ func TestBesideWcc(t *testing.T) {
 	}
 }
 
+// A READ behind all that a file can have is at its end: without that, clients ask again.
+func TestBesideReadBehindEnd(t *testing.T) {
+	a, b := twoSites(t)
+	ca, cb := a.mount("/", 0), b.mount("/", 0)
+	_, fh, _ := ca.create(ca.root, "f", createUnchecked, set{})
+	ca.put(fh, "text", fileSync)
+	for _, off := range []uint64{4, 1 << 40, vfs.MaxFileBytes, vfs.MaxFileBytes + 1, 1 << 63, 1<<64 - 1} {
+		for _, count := range []uint32{1, maxTransfer} {
+			if st, data, eof := cb.read(fh, off, count); st != OK || len(data) != 0 || !eof {
+				t.Errorf("%d bytes at %d: %v, %d bytes, end %v", count, off, st, len(data), eof)
+			}
+		}
+	}
+}
+
 // Rights that one server takes away, another one does not remember.
 func TestBesideRights(t *testing.T) {
 	a, b := twoSites(t)

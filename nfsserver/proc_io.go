@@ -59,7 +59,7 @@ const pagesFrom = 64 << 10
 // ended reports whether f has no more behind them.
 func (q *request) readData(ctx context.Context, f *openFile, off uint64, count int) (n int, ended bool, err error) {
 	if off > vfs.MaxFileBytes {
-		return 0, false, nil
+		return 0, true, nil
 	}
 	// A pipe holds so much of whole pages.
 	if count >= pagesFrom && off%uint64(os.Getpagesize()) == 0 {
