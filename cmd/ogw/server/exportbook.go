@@ -32,14 +32,17 @@ const (
 	maxExportClients = 256
 	// exportPoll is how often a process looks for the changes of others.
 	exportPoll = 2 * time.Second
+	// exportWait bounds reading them: whoever changes them waits for that, even
+	// when the client has gone.
+	exportWait = 30 * time.Second
 )
 
 // exportBook keeps the exports of all NFS gateways: what the configuration
 // says, and what was added at run time, which stands in the store. It
 // implements admin.Exports.
 //
-// Lock order: mu is held while servers are notified, so that the last change
-// wins; nothing is asked of the store under it.
+// Lock order: mu is held while the store is read and the servers are notified, so
+// that what was read last is what they end with. No transaction takes it.
 type exportBook struct {
 	fs  *vfs.FS
 	log *slog.Logger
@@ -113,6 +116,10 @@ func (b *exportBook) close() {
 
 // refresh reads the stored exports and gives them to every server, if they changed.
 func (b *exportBook) refresh(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, exportWait)
+	defer cancel()
 	text, err := b.fs.Setting(ctx, exportSetting)
 	if err != nil {
 		return err
@@ -121,8 +128,6 @@ func (b *exportBook) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.applied == "x"+string(text) {
 		return nil
 	}
@@ -280,7 +285,9 @@ func (e *unknownExport) Error() string {
 // Unwrap returns the class.
 func (e *unknownExport) Unwrap() error { return vfs.ErrNotExist }
 
-// update changes what is stored and notifies the servers of this process.
+// update changes what is stored and notifies the servers of this process, also if
+// that fails: the change may be stored for all that, or may have been before, by a
+// request whose client did not wait.
 func (b *exportBook) update(ctx context.Context, change func(*storedExports) error) error {
 	err := b.fs.UpdateSetting(ctx, exportSetting, func(old []byte) ([]byte, error) {
 		s, err := decodeExports(old)
@@ -292,10 +299,10 @@ func (b *exportBook) update(ctx context.Context, change func(*storedExports) err
 		}
 		return json.Marshal(s)
 	})
-	if err != nil {
-		return err
+	if shown := b.refresh(context.WithoutCancel(ctx)); shown != nil {
+		return shown
 	}
-	return b.refresh(ctx)
+	return err
 }
 
 // newStoredExport checks what was asked for, and makes a secret.

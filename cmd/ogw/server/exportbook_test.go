@@ -5,9 +5,13 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"ogw/cluster"
 	"ogw/cluster/mem"
 	"ogw/cmd/ogw/config"
 	"ogw/httpapi/admin"
@@ -19,8 +23,12 @@ import (
 // bookOver is the book of a process over a store that others share.
 func bookOver(t *testing.T, disk *mem.Disk, g config.Gateway) (*exportBook, *nfsserver.Server) {
 	t.Helper()
+	return bookOn(t, mem.New(mem.Options{Disk: disk}), g)
+}
+
+func bookOn(t *testing.T, store *cluster.Cluster, g config.Gateway) (*exportBook, *nfsserver.Server) {
+	t.Helper()
 	ctx := context.Background()
-	store := mem.New(mem.Options{Disk: disk})
 	fs, err := vfs.Open(ctx, store, vfs.Config{NoBackground: true})
 	if err != nil {
 		t.Fatal(err)
@@ -45,8 +53,7 @@ func bookOver(t *testing.T, disk *mem.Disk, g config.Gateway) (*exportBook, *nfs
 // TestExportBook keeps what was added across processes, and the secrets out.
 func TestExportBook(t *testing.T) {
 	ctx, disk := context.Background(), mem.NewDisk()
-	open := config.Gateway{Name: "nfs", Protocol: "nfs", Listen: "0.0.0.0:2049"}
-	b, s := bookOver(t, disk, open)
+	b, s := bookOver(t, disk, everyInterface)
 	if n := len(s.Exports()); n != 0 {
 		t.Errorf("a gateway that others reach exports %d directories by itself", n)
 	}
@@ -87,5 +94,89 @@ func TestExportBook(t *testing.T) {
 	}
 	if err := b.refresh(ctx); !errors.Is(err, vfs.ErrNotSupported) {
 		t.Errorf("a newer format: %v", err)
+	}
+}
+
+// lateKV is a store whose answers are late, as on a busy machine.
+type lateKV struct {
+	cluster.KV
+	updated func() // after each Update, if set
+}
+
+func (l *lateKV) View(ctx context.Context, fn func(cluster.Reader) error) error {
+	err := l.KV.View(ctx, fn)
+	time.Sleep(rand.N(time.Millisecond))
+	return err
+}
+
+func (l *lateKV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
+	err := l.KV.Update(ctx, fn)
+	if l.updated != nil {
+		l.updated()
+	}
+	return err
+}
+
+// everyInterface is a gateway that exports nothing by itself.
+var everyInterface = config.Gateway{Name: "nfs", Protocol: "nfs", Listen: "0.0.0.0:2049"}
+
+// TestExportsAtOnce: however changes overtake one another, what the servers export in
+// the end is what is stored.
+func TestExportsAtOnce(t *testing.T) {
+	const rounds, clients = 20, 16
+	store := mem.New(mem.Options{})
+	store.KV = &lateKV{KV: store.KV}
+	b, s := bookOn(t, store, everyInterface)
+	atOnce := func(do func(i int) error) {
+		var wait sync.WaitGroup
+		for i := range clients {
+			wait.Go(func() {
+				if err := do(i); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wait.Wait()
+	}
+	for round := range rounds {
+		var added [clients]admin.Export
+		atOnce(func(i int) (err error) {
+			added[i], err = b.Add(t.Context(), admin.AddExport{Path: "/", Clients: []string{"10.0.0.0/8"}})
+			return err
+		})
+		if n := len(s.Exports()); n != clients {
+			t.Errorf("round %d: %d exports, %d were added", round, n, clients)
+		}
+		atOnce(func(i int) error { return b.Revoke(t.Context(), added[i].ID) })
+		if left, err := b.List(t.Context()); err != nil || len(left) > 0 || len(s.Exports()) > 0 {
+			t.Errorf("round %d: all were revoked; stored: %+v %v; exported: %+v", round, left, err, s.Exports())
+		}
+	}
+}
+
+// TestRevokeUnanswered: an export that is not stored any more is not mounted, also if
+// the client that revoked it went away meanwhile.
+func TestRevokeUnanswered(t *testing.T) {
+	store := mem.New(mem.Options{})
+	kv := &lateKV{KV: store.KV}
+	store.KV = kv
+	b, s := bookOn(t, store, everyInterface)
+	x, err := b.Add(t.Context(), admin.AddExport{Path: "/", Clients: []string{"10.0.0.0/8"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	kv.updated = leave
+	_ = b.Revoke(ctx, x.ID) // nobody reads the answer
+	if left := s.Exports(); len(left) > 0 {
+		t.Errorf("still exported: %+v", left)
+	}
+	// And what escaped a process before goes with the next try.
+	b.applied = ""
+	if err := s.SetExports([]nfsserver.Export{{Path: "/"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Revoke(t.Context(), x.ID); !errors.Is(err, vfs.ErrNotExist) || len(s.Exports()) > 0 {
+		t.Errorf("second try: %v; exported: %+v", err, s.Exports())
 	}
 }
