@@ -61,7 +61,7 @@ func printable(s, not string) bool {
 	return true
 }
 
-// changeKeys changes the keys of a user, and notifies those who keep them elsewhere.
+// changeKeys changes the keys of a user.
 func (s *Server) changeKeys(r *http.Request, name string, change func(keys []users.AccessKey) ([]users.AccessKey, error)) (users.User, error) {
 	var after users.User
 	err := s.fs.Users().Update(r.Context(), name, func(u *users.User) (err error) {
@@ -69,9 +69,6 @@ func (s *Server) changeKeys(r *http.Request, name string, change func(keys []use
 		after = *u
 		return err
 	})
-	if err == nil && s.KeysChanged != nil {
-		err = s.KeysChanged(after)
-	}
 	return after, err
 }
 

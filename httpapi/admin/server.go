@@ -8,7 +8,6 @@ import (
 
 	"ogw/httpapi"
 	"ogw/vfs"
-	"ogw/vfs/users"
 )
 
 // Config of a Server.
@@ -32,8 +31,6 @@ type Config struct {
 	Metrics http.Handler
 	// Done is called after each request, for metrics. May be nil.
 	Done func(*httpapi.Record)
-	// KeysChanged is called when a user's keys were replaced. May be nil.
-	KeysChanged func(users.User) error
 }
 
 // Server is the API. It is an http.Handler without access control: that is

@@ -30,6 +30,8 @@ type Registry struct {
 	cache  cache
 	// removed is notified of each user who is removed, in the transaction.
 	removed func(t cluster.Txn, id ID) error
+	// founderKeys is called after the keys of the founder changed.
+	founderKeys func()
 }
 
 // New returns the users in a store. Secrets are sealed with keys, if there are
@@ -41,6 +43,11 @@ func New(store Store, keys *seal.Keyring, shared bool) *Registry {
 // OnRemove has fn called with each user who is removed, in the transaction. It is called
 // before the registry is used.
 func (g *Registry) OnRemove(fn func(t cluster.Txn, id ID) error) { g.removed = fn }
+
+// OnFounderKeys has fn called after each change of the keys of the user that came with
+// the store, by this process, before the change is acknowledged; also after one of which
+// nobody knows whether it was stored. It is called before the registry is used.
+func (g *Registry) OnFounderKeys(fn func()) { g.founderKeys = fn }
 
 // guardKey is the key of what Guarded notes in a context.
 type guardKey struct{}
@@ -94,7 +101,7 @@ func (g *Registry) Make(ctx context.Context, u User, o Options) (User, error) {
 		return User{}, fmt.Errorf("uid %d is nobody's: %w", u.UID, fserr.ErrInvalid)
 	}
 	u.Keys = slices.Clone(u.Keys)
-	err := g.update(ctx, func(t cluster.Txn, nowNS int64) error {
+	err := g.update(ctx, func(t *edit, nowNS int64) error {
 		u.ID, u.Created = record.NewUserID(), nowNS
 		if err := g.takeUID(t, &u, o); err != nil {
 			return err
@@ -109,7 +116,7 @@ func (g *Registry) Make(ctx context.Context, u User, o Options) (User, error) {
 			return err
 		}
 		if o.Also != nil {
-			if err := o.Also(t, &u); err != nil {
+			if err := o.Also(t.Txn, &u); err != nil {
 				return err
 			}
 		}
@@ -139,7 +146,7 @@ func (g *Registry) takeUID(t cluster.Txn, u *User, o Options) error {
 }
 
 // put stores u in place of old (nil: new) and moves the access keys.
-func (g *Registry) put(t cluster.Txn, old, u *User) error {
+func (g *Registry) put(t *edit, old, u *User) error {
 	if old != nil {
 		for _, k := range old.Keys {
 			if !u.HasKey(k.ID) {
@@ -166,13 +173,22 @@ func (g *Registry) put(t cluster.Txn, old, u *User) error {
 	if err := secrets.NoteClear(t, g.keys, len(u.Keys)); err != nil {
 		return err
 	}
+	t.founderKeys = !slices.Equal(keysOfFounder(old), keysOfFounder(u))
 	return t.Set(record.UserKey(u.ID), u.Encode(g.keys))
+}
+
+// keysOfFounder are the keys of u, if u (nil: nobody) came with the store.
+func keysOfFounder(u *User) []AccessKey {
+	if u == nil || !u.Founder {
+		return nil
+	}
+	return u.Keys
 }
 
 // Update changes a user under a transaction (key rotation, gid). ID, name
 // and uid stay (Rename changes names). change may be called several times.
 func (g *Registry) Update(ctx context.Context, name string, change func(*User) error) error {
-	return g.update(ctx, func(t cluster.Txn, _ int64) error {
+	return g.update(ctx, func(t *edit, _ int64) error {
 		old, err := g.byName(t, name)
 		if err != nil {
 			return err
@@ -201,7 +217,7 @@ func (g *Registry) Rename(ctx context.Context, from, to string) (User, error) {
 		return User{}, err
 	}
 	var u User
-	err := g.update(ctx, func(t cluster.Txn, _ int64) (err error) {
+	err := g.update(ctx, func(t *edit, _ int64) (err error) {
 		if u, err = g.byName(t, from); err != nil {
 			return err
 		}
@@ -224,7 +240,7 @@ func (g *Registry) Rename(ctx context.Context, from, to string) (User, error) {
 // taken: files, buckets and grants may still name them. A uid that another user
 // has, too, stands for that one from then on.
 func (g *Registry) Remove(ctx context.Context, name string) error {
-	return g.update(ctx, func(t cluster.Txn, nowNS int64) error {
+	return g.update(ctx, func(t *edit, nowNS int64) error {
 		old, err := g.byName(t, name)
 		if err != nil {
 			return err
@@ -238,7 +254,7 @@ func (g *Registry) Remove(ctx context.Context, name string) error {
 			return err
 		}
 		if g.removed != nil {
-			if err := g.removed(t, old.ID); err != nil {
+			if err := g.removed(t.Txn, old.ID); err != nil {
 				return err
 			}
 		}
@@ -260,13 +276,31 @@ func (g *Registry) handOnUID(t cluster.Txn, gone *User) error {
 	return t.Set(record.UIDKey(gone.UID), []byte(other.ID))
 }
 
-// update changes users, and has what the cache knows of them read again.
-func (g *Registry) update(ctx context.Context, fn func(t cluster.Txn, nowNS int64) error) error {
+// edit is one run of a transaction that changes users.
+type edit struct {
+	cluster.Txn
+	founderKeys bool // it changes the keys of the founder
+}
+
+// update changes users, has what the cache knows of them read again, and tells of the
+// keys of the founder.
+func (g *Registry) update(ctx context.Context, fn func(t *edit, nowNS int64) error) error {
+	var last edit
+	err := g.commit(ctx, &last, fn)
+	if last.founderKeys && g.founderKeys != nil {
+		g.founderKeys()
+	}
+	return err
+}
+
+// commit is update without telling; last is the run that counts.
+func (g *Registry) commit(ctx context.Context, last *edit, fn func(t *edit, nowNS int64) error) error {
 	defer g.cache.invalidate()
 	return g.store.Update(ctx, func(t cluster.Txn, nowNS int64) error {
+		*last = edit{Txn: t}
 		if err := guarded(ctx, t); err != nil {
 			return err
 		}
-		return fn(t, nowNS)
+		return fn(last, nowNS)
 	})
 }

@@ -3,6 +3,7 @@ package users
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -107,6 +108,48 @@ func TestUsers(t *testing.T) {
 		want(t, g.Remove(bg, "root"), nil)
 		_, err = g.Founder(bg)
 		want(t, err, fserr.ErrNoSuchUser)
+	})
+}
+
+// TestOnFounderKeys: whatever changes the keys of the founder is told, after it is stored,
+// and nothing else is.
+func TestOnFounderKeys(t *testing.T) {
+	onEngines(t, func(t *testing.T, g *Registry) {
+		var told []int
+		g.OnFounderKeys(func() {
+			f, err := g.Founder(bg)
+			if err != nil {
+				want(t, err, fserr.ErrNoSuchUser)
+			}
+			told = append(told, len(f.Keys))
+		})
+		keys := func(name string, ids ...string) {
+			want(t, g.Update(bg, name, func(u *User) error {
+				u.Keys = nil
+				for _, id := range ids {
+					u.Keys = append(u.Keys, AccessKey{ID: id, Secret: "secret"})
+				}
+				return nil
+			}), nil)
+		}
+		want(t, g.Add(bg, User{Name: "root", UID: 1, Founder: true, Admin: true, Keys: []AccessKey{{ID: "AK1", Secret: "s"}}}), nil)
+		want(t, g.Add(bg, User{Name: "ann", UID: 2, Keys: []AccessKey{{ID: "AK2", Secret: "s"}}}), nil)
+		keys("ann", "AK3")
+		keys("root", "AK1", "AK4")
+		_, err := g.Rename(bg, "root", "boss")
+		want(t, err, nil)
+		want(t, g.Update(bg, "boss", func(u *User) error { u.GID = 9; return nil }), nil)
+		want(t, g.Update(bg, "boss", func(u *User) error {
+			u.Keys = append(u.Keys, AccessKey{ID: "AK3", Secret: "s"})
+			return nil
+		}), fserr.ErrUserExists)
+		keys("boss")
+		keys("boss", "AK5")
+		want(t, g.Remove(bg, "ann"), nil)
+		want(t, g.Remove(bg, "boss"), nil)
+		if !slices.Equal(told, []int{1, 2, 0, 1, 0}) {
+			t.Errorf("told when there were %v keys", told)
+		}
 	})
 }
 

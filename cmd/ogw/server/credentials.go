@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,27 +28,45 @@ const (
 	RootUser = "root"
 )
 
+// followWait bounds reading what a change has made of the store, for what follows it
+// (the exports of NFS gateways, the file with root's key): who made the change waits
+// for that, even when the client has gone.
+const followWait = 30 * time.Second
+
 // credentials is the file with root's key. Where secrets are sealed there is
 // none: it would hold in clear what the store does not.
 type credentials struct {
 	path   string
 	sealed bool
+	// mu is held from reading the key to writing it, so that what was read last is
+	// what the file has in the end. No transaction takes it.
+	mu sync.Mutex
 }
 
-func credentialsOf(c *config.Config, vc vfs.Config) credentials {
-	return credentials{filepath.Join(c.Cluster.Dir, CredentialsName), vc.Keys != nil}
+// openCredentials returns the file, which follows what this process changes from then
+// on. A change that is stored stands, and its secret is answered, if the file fails.
+func openCredentials(c *config.Config, vc vfs.Config, store *vfs.FS, log *slog.Logger) *credentials {
+	file := &credentials{path: filepath.Join(c.Cluster.Dir, CredentialsName), sealed: vc.Keys != nil}
+	store.Users().OnFounderKeys(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), followWait)
+		defer cancel()
+		if err := file.follow(ctx, store); err != nil {
+			log.Error("the file with root's key could not follow a change of it", "file", file.path, "error", err)
+		}
+	})
+	return file
 }
 
 // ensureRoot makes the root user if the store has no users yet, and returns
 // the key if so. The file is written first: if the process dies between, the
 // next start takes the key from it.
-func (c credentials) ensureRoot(ctx context.Context, store *vfs.FS) (*users.AccessKey, error) {
+func (c *credentials) ensureRoot(ctx context.Context, store *vfs.FS) (*users.AccessKey, error) {
 	all, err := store.Users().List(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if len(all) > 0 {
-		return nil, c.destroyIfSealed()
+		return nil, c.resume(ctx, store)
 	}
 	key, err := readCredentials(c.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,26 +94,42 @@ func (c credentials) ensureRoot(ctx context.Context, store *vfs.FS) (*users.Acce
 	return &key, c.destroyIfSealed()
 }
 
-// keysChanged keeps the file in step with the root user, whatever the name of
-// now.
-func (c credentials) keysChanged(u users.User) error {
+// follow has the file hold the key that root has now, whatever the name.
+func (c *credentials) follow(ctx context.Context, store *vfs.FS) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	u, err := store.Users().Founder(ctx)
 	switch {
-	case !u.Founder:
-		return nil
+	case errors.Is(err, vfs.ErrNoSuchUser):
+		return c.destroy()
+	case err != nil:
+		return err
 	case len(u.Keys) == 0 || u.Keys[0].Secret == "": // none, or one that cannot be opened
 		return c.destroy()
+	}
+	if kept, err := readCredentials(c.path); err == nil && kept.ID == u.Keys[0].ID && kept.Secret == u.Keys[0].Secret && !c.sealed {
+		return nil
 	}
 	return c.write(u.Keys[0])
 }
 
-func (c credentials) write(key users.AccessKey) error {
+// resume has the file, if there is one, follow what became of root while this process
+// did not look: others changed it, or one died on the way.
+func (c *credentials) resume(ctx context.Context, store *vfs.FS) error {
+	if _, err := os.Lstat(c.path); errors.Is(err, fs.ErrNotExist) || c.sealed {
+		return c.destroyIfSealed()
+	}
+	return c.follow(ctx, store)
+}
+
+func (c *credentials) write(key users.AccessKey) error {
 	if c.sealed {
 		return c.destroy()
 	}
 	return writeCredentials(c.path, key)
 }
 
-func (c credentials) destroyIfSealed() error {
+func (c *credentials) destroyIfSealed() error {
 	if !c.sealed {
 		return nil
 	}
@@ -102,7 +138,7 @@ func (c credentials) destroyIfSealed() error {
 
 // destroy overwrites and removes the file, and what a process left that died
 // while it wrote it.
-func (c credentials) destroy() error {
+func (c *credentials) destroy() error {
 	removed := false
 	dir := filepath.Dir(c.path)
 	list, err := os.ReadDir(dir)

@@ -15,6 +15,7 @@
 // A process that only asks, since another one serves the folder or nobody does,
 // has a Local at the most: the admin API over a store of its own.
 //
-// Lock order: exportBook.mu → NFS servers that are notified; mounts.Table.mu → process.mu.
+// Lock order: exportBook.mu → reads of the store, NFS servers that are notified;
+// credentials.mu → reads of the store; mounts.Table.mu → process.mu.
 // door.mu and process.mu are leaves.
 package server

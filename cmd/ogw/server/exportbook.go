@@ -32,9 +32,6 @@ const (
 	maxExportClients = 256
 	// exportPoll is how often a process looks for the changes of others.
 	exportPoll = 2 * time.Second
-	// exportWait bounds reading them: whoever changes them waits for that, even
-	// when the client has gone.
-	exportWait = 30 * time.Second
 )
 
 // exportBook keeps the exports of all NFS gateways: what the configuration
@@ -118,7 +115,7 @@ func (b *exportBook) close() {
 func (b *exportBook) refresh(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, exportWait)
+	ctx, cancel := context.WithTimeout(ctx, followWait)
 	defer cancel()
 	text, err := b.fs.Setting(ctx, exportSetting)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"ogw/cmd/ogw/config"
 	"ogw/vfs"
 	"ogw/vfs/seal"
-	"ogw/vfs/users"
 )
 
 func TestClusterKeys(t *testing.T) {
@@ -62,45 +61,5 @@ func TestTellSealing(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in %s", want, &out)
 		}
-	}
-}
-
-// TestSealedCredentials: where secrets are sealed the file goes, and what was
-// left of writing it.
-func TestSealedCredentials(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, CredentialsName)
-	key := users.AccessKey{ID: "AK", Secret: "secret"}
-	clear, sealed := credentials{path, false}, credentials{path, true}
-	root := users.User{Founder: true, Keys: []users.AccessKey{key}}
-	for _, u := range []users.User{{Keys: root.Keys}, root} {
-		if err := clear.keysChanged(u); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := os.Stat(path); (err == nil) != u.Founder {
-			t.Errorf("founder %t: %v", u.Founder, err)
-		}
-	}
-	if err := os.WriteFile(path+".123", []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := sealed.keysChanged(root); err != nil {
-		t.Fatal(err)
-	}
-	if left, _ := os.ReadDir(dir); len(left) != 0 {
-		t.Errorf("left: %v", left)
-	}
-	if err := sealed.destroyIfSealed(); err != nil {
-		t.Error(err)
-	}
-	if err := clear.keysChanged(root); err != nil {
-		t.Fatal(err)
-	}
-	// Without keys the file would hold one that is not good.
-	if err := clear.keysChanged(users.User{Founder: true}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(path); err == nil {
-		t.Error("the file outlives root's keys")
 	}
 }

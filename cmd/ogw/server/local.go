@@ -53,6 +53,7 @@ func (l *Local) open(ctx context.Context, cfg *config.Config, o *LocalOptions) e
 	if l.fs, err = vfs.Open(ctx, l.cluster, vc); err != nil {
 		return explain(err)
 	}
+	openCredentials(cfg, vc, l.fs, o.Log)
 	tellSealing(l.fs.SealState(), o.Log)
 	if l.audit, err = openAudit(cfg, o.Version, o.Log); err != nil {
 		return err
@@ -61,8 +62,8 @@ func (l *Local) open(ctx context.Context, cfg *config.Config, o *LocalOptions) e
 		Exports: newExportBook(l.fs, o.Log, notServed(cfg)),
 		FS:      l.fs, Logger: slog.New(slog.DiscardHandler), Version: o.Version,
 		Dir: cfg.Cluster.Dir, Engine: cfg.Cluster.Place(), PID: os.Getpid(), Started: time.Now(),
-		Domains: cfg.Domains(), KeysChanged: credentialsOf(cfg, vc).keysChanged,
-		Done: l.audit.http("admin", "", apiCode),
+		Domains: cfg.Domains(),
+		Done:    l.audit.http("admin", "", apiCode),
 	})
 	return nil
 }

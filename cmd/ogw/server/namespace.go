@@ -24,7 +24,7 @@ type namespace struct {
 	mounts *mounts.Table
 	// credentials is where root's key is kept besides the store; firstKey was made
 	// at this start, or is nil.
-	credentials credentials
+	credentials *credentials
 	firstKey    *users.AccessKey
 }
 
@@ -50,7 +50,7 @@ func openNamespace(ctx context.Context, cfg *config.Config, opt *Options, e *eng
 	if err = e.meters.addStore(n.fs); err != nil {
 		return n, err
 	}
-	n.credentials = credentialsOf(cfg, vc)
+	n.credentials = openCredentials(cfg, vc, n.fs, opt.Log)
 	if n.firstKey, err = n.credentials.ensureRoot(ctx, n.fs); err != nil {
 		return n, fmt.Errorf("root user: %w", err)
 	}

@@ -32,7 +32,7 @@ func openOperators(cfg *config.Config, opt *Options, p *process) (*operators, er
 		Dir: cfg.Cluster.Dir, Engine: cfg.Cluster.Place(), PID: os.Getpid(), Started: e.started,
 		Exports: p.gateways.exports, Locks: p.gateways.locks,
 		Domains: cfg.Domains(), Metrics: metrics,
-		Done: both(e.meters.http("admin"), e.audit.http("admin", "admin", apiCode)), KeysChanged: n.credentials.keysChanged,
+		Done: both(e.meters.http("admin"), e.audit.http("admin", "admin", apiCode)),
 	})
 	socket, err := admin.ListenSocket(filepath.Join(cfg.Cluster.Dir, admin.SocketName))
 	if err != nil {
