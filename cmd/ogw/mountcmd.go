@@ -247,6 +247,9 @@ func (m *mount) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if file, made := p.RootKey(); made != nil && file == "" {
+		log.Warn("this is the first start: the key of the user root is sealed and not shown; ogw user rotate makes a new one", "user", server.RootUser)
+	}
 	ctx, release := signals(ctx, log)
 	defer release()
 	if m.env.ready != nil {

@@ -1,10 +1,10 @@
 // Package server is what a running process is: the engine, the namespace over it,
 // the gateways and what operators ask.
 //
-//	Open ── openEngine ── openNamespace ── openGateways ── openOperators
-//	           │               │                │                │
-//	         cluster          vfs.FS        doors by         admin API at its
-//	         meters           mounts        protocols        socket and address,
+//	Open ── openEngine ── openNamespace ── openGateways ── openOperators ── ensureRoot
+//	           │               │                │                │              │
+//	         cluster          vfs.FS        doors by         admin API at its   the first
+//	         meters           mounts        protocols        socket and address, key
 //	         audit            credentials   exports, locks   metrics
 //
 // Each step is given what the steps before made, and what it makes is complete when

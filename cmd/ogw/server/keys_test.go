@@ -3,7 +3,9 @@ package server
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -41,6 +43,44 @@ func TestClusterKeys(t *testing.T) {
 	c.Cluster.KeyFile = ""
 	t.Setenv(KeyVariable, "hunter2")
 	if _, err := Keys(c); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Error(err)
+	}
+}
+
+// TestFailedFirstStart: a start that fails makes no root whose sealed key nobody saw;
+// the next one is the first.
+func TestFailedFirstStart(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	log, dir := slog.New(slog.DiscardHandler), filepath.Join(t.TempDir(), "data")
+	start := func(listen, admin string) (*Server, error) {
+		t.Setenv(KeyVariable, base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, seal.KeyBytes)))
+		cfg, err := config.Load(config.Sources{
+			Set:    []string{"cluster.dir=" + dir, "admin.listen=" + admin, "admin.token=a-long-admin-token"},
+			Listen: map[string]string{"s3": listen, "rest": "off", "nfs": "off"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Open(t.Context(), cfg, Options{Log: log, Access: log})
+	}
+	for _, at := range [][2]string{{taken.Addr().String(), "127.0.0.1:0"}, {"127.0.0.1:0", taken.Addr().String()}} {
+		if s, err := start(at[0], at[1]); err == nil {
+			t.Fatal(errors.Join(errors.New("a taken port is listened at"), s.Close()))
+		}
+	}
+	s, err := start("127.0.0.1:0", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, key := s.RootKey()
+	if file != "" || key == nil || key.Secret == "" {
+		t.Errorf("the start after it made %v, kept in %q", key, file)
+	}
+	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 }

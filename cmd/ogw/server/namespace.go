@@ -11,7 +11,6 @@ import (
 	"ogw/cmd/ogw/config"
 	"ogw/cmd/ogw/mounts"
 	"ogw/vfs"
-	"ogw/vfs/users"
 )
 
 // flushWait bounds the last flush: with a drained process it is short, and a stuck
@@ -22,10 +21,8 @@ const flushWait = 2 * time.Minute
 type namespace struct {
 	fs     *vfs.FS
 	mounts *mounts.Table
-	// credentials is where root's key is kept besides the store; firstKey was made
-	// at this start, or is nil.
+	// credentials is where root's key is kept besides the store.
 	credentials *credentials
-	firstKey    *users.AccessKey
 }
 
 // openNamespace is the second step. What it returns is to be closed after an error
@@ -51,9 +48,6 @@ func openNamespace(ctx context.Context, cfg *config.Config, opt *Options, e *eng
 		return n, err
 	}
 	n.credentials = openCredentials(cfg, vc, n.fs, opt.Log)
-	if n.firstKey, err = n.credentials.ensureRoot(ctx, n.fs); err != nil {
-		return n, fmt.Errorf("root user: %w", err)
-	}
 	return n, e.meters.addMounts(func() int { return len(n.mounts.List()) })
 }
 

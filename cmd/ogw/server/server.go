@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -32,7 +33,8 @@ type Server struct {
 	gateways  *gateways
 	process   *process
 	operators *operators
-	served    bool // set once, by Run
+	firstKey  *users.AccessKey // root's, if it was made at this start
+	served    bool             // set once, by Run
 }
 
 // Open opens what a process has, from the bottom up; all listeners are open then,
@@ -56,8 +58,15 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.process = newProcess(s.engine, s.namespace, s.gateways)
-	s.operators, err = openOperators(s.cfg, &s.opt, s.process)
-	return err
+	if s.operators, err = openOperators(s.cfg, &s.opt, s.process); err != nil {
+		return err
+	}
+	// The last step: a start that failed afterwards would take the key with it, where
+	// the store keeps it sealed.
+	if s.firstKey, err = s.namespace.credentials.ensureRoot(ctx, s.namespace.fs); err != nil {
+		return fmt.Errorf("root user: %w", err)
+	}
+	return nil
 }
 
 // RootKey returns where the key of the user root is kept besides the store, "" where
@@ -66,7 +75,7 @@ func (s *Server) RootKey() (file string, made *users.AccessKey) {
 	if c := s.namespace.credentials; !c.sealed {
 		file = c.path
 	}
-	return file, s.namespace.firstKey
+	return file, s.firstKey
 }
 
 // Gateways returns the gateways, as the API returns them.
@@ -88,7 +97,7 @@ func (s *Server) Run(ctx context.Context) error {
 	failed := make(chan error, len(doors)) // never blocks a door
 	start(doors, failed)
 	s.served = true
-	s.engine.audit.started(s.cfg, s.namespace.firstKey)
+	s.engine.audit.started(s.cfg, s.firstKey)
 	defer s.engine.audit.followRename()()
 	defer watchQuiet(s.opt.Log)()
 	if s.opt.UntilUnmounted {
