@@ -34,9 +34,6 @@ type Config struct {
 
 	// File that was read, "" for none.
 	File string `toml:"-"`
-	// Zero reports whether the gateways are the ones of no configuration: their
-	// ports may move when they are taken.
-	Zero bool `toml:"-"`
 	// given are the keys that somebody set; see Given.
 	given map[string]bool
 }
@@ -126,6 +123,9 @@ type Gateway struct {
 	Protocol string `toml:"protocol" doc:"s3, rest, nfs or embed"`
 	Name     string `toml:"name" doc:"in logs and metrics; the protocol by default"`
 	Listen   string `toml:"listen" for:"s3 rest nfs" doc:"address and port; for rest also unix:PATH"`
+	// Moves reports whether nobody configured the gateway or its address: when the port
+	// is taken, it may take another.
+	Moves bool `toml:"-"`
 	// SocketMode and SocketGroup are of the file of listen = "unix:PATH".
 	SocketMode  Mode   `toml:"socket_mode" for:"rest" doc:"permissions of a Unix socket; \"0666\" by default: who connects is known"`
 	SocketGroup string `toml:"socket_group" for:"rest" doc:"group of a Unix socket, by name or number"`

@@ -108,13 +108,18 @@ func TestWithoutFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !c.Zero || len(c.Gateways) != 3 {
+	if len(c.Gateways) != 3 {
 		t.Fatalf("%+v", c)
 	}
 	for i, want := range []string{"s3 127.0.0.1:9000", "rest 127.0.0.1:8080", "nfs 127.0.0.1:2049"} {
-		if got := c.Gateways[i].Protocol + " " + c.Gateways[i].Listen; got != want {
-			t.Errorf("gateway %d: %s, want %s", i, got, want)
+		if got := c.Gateways[i].Protocol + " " + c.Gateways[i].Listen; got != want || !c.Gateways[i].Moves {
+			t.Errorf("gateway %d: %s, want %s; moves: %t", i, got, want, c.Gateways[i].Moves)
 		}
+	}
+	// An address that somebody asked for stays, be it the usual one.
+	c, err = Load(Sources{Environ: []string{"OGW_REST_LISTEN=127.0.0.1:1"}, Listen: map[string]string{"s3": "127.0.0.1:9000"}})
+	if err != nil || len(c.Gateways) != 3 || c.Gateways[0].Moves || c.Gateways[1].Moves || !c.Gateways[2].Moves {
+		t.Errorf("%+v %v", c, err)
 	}
 	if got := UnknownVariables([]string{"OGW_SERVICE_HOST=x", "OGW_CLUSTER_DIR=x", "OGW_CONFIG=x"}); len(got) != 1 || got[0] != "OGW_SERVICE_HOST" {
 		t.Errorf("unknown variables: %v", got)
@@ -132,7 +137,7 @@ func TestPrecedence(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Cluster.Dir != "env" || c.Cluster.Cache != 2<<20 || c.Log.Level != "debug" || c.Cluster.FileMode != 0o600 ||
-		!c.Log.Access || c.Server.Drain != 5*time.Second || c.Server.Connections != 7 || c.Zero {
+		!c.Log.Access || c.Server.Drain != 5*time.Second || c.Server.Connections != 7 || c.Gateways[0].Moves {
 		t.Errorf("%+v", c)
 	}
 	if len(c.Gateways) != 2 || c.Gateways[0].Listen != "127.0.0.1:2" || c.Gateways[1].Protocol != "s3" {

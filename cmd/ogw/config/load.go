@@ -44,10 +44,9 @@ func Load(s Sources) (*Config, error) {
 		}
 	}
 	if len(c.Gateways) == 0 && c.File == "" {
-		c.Zero = true
 		for _, p := range []string{"s3", "rest", "nfs"} {
 			if p != "nfs" || c.Cluster.Gateways == OneGateway {
-				c.Gateways = append(c.Gateways, Gateway{Protocol: p})
+				c.Gateways = append(c.Gateways, Gateway{Protocol: p, Moves: true})
 			}
 		}
 	}
@@ -135,7 +134,7 @@ func (c *Config) setListen(protocol, listen string) {
 	}
 	for i := range c.Gateways {
 		if c.Gateways[i].Protocol == protocol {
-			c.Gateways[i].Listen = listen
+			c.Gateways[i].Listen, c.Gateways[i].Moves = listen, false
 			return
 		}
 	}

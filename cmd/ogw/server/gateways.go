@@ -83,7 +83,7 @@ func openGateways(ctx context.Context, cfg *config.Config, opt *Options, e *engi
 // open opens one gateway. After an error too, the door is to be shut down, if there
 // is one.
 func (s *gateways) open(ctx context.Context, g config.Gateway) (*door, error) {
-	l, err := listen(g, s.cfg.Zero, s.opt.Log)
+	l, err := listen(g, s.opt.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -30,8 +30,8 @@ const portTries = 20
 // cut.
 const forceWait = 5 * time.Second
 
-// listen opens a gateway's listener. With move, the next free port is taken.
-func listen(g config.Gateway, move bool, log *slog.Logger) (net.Listener, error) {
+// listen opens a gateway's listener, at the next free port if it moves.
+func listen(g config.Gateway, log *slog.Logger) (net.Listener, error) {
 	if path, ok := config.SocketPath(g.Listen); ok {
 		return listenSocket(g, path)
 	}
@@ -42,7 +42,7 @@ func listen(g config.Gateway, move bool, log *slog.Logger) (net.Listener, error)
 	host, port, splitErr := net.SplitHostPort(g.Listen)
 	n, atoiErr := strconv.Atoi(port)
 	busy := errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES)
-	if move && busy && splitErr == nil && atoiErr == nil {
+	if g.Moves && busy && splitErr == nil && atoiErr == nil {
 		for i := 1; i <= portTries; i++ {
 			l, e := listenTCP(g, net.JoinHostPort(host, strconv.Itoa(n+i)))
 			if e == nil {

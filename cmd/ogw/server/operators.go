@@ -56,7 +56,7 @@ func openOperators(cfg *config.Config, opt *Options, p *process) (*operators, er
 }
 
 func (o *operators) listen(g config.Gateway, h http.Handler) error {
-	l, err := listen(g, false, o.log)
+	l, err := listen(g, o.log)
 	if err != nil {
 		return err
 	}
