@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 )
 
 func open(t *testing.T, change func(*Config)) (*Log, string) {
@@ -111,6 +113,68 @@ func TestRotation(t *testing.T) {
 	}
 	if len(got) < 30 {
 		t.Errorf("only %d lines", len(got))
+	}
+}
+
+// A rotation that cannot be ends no old file, however often it is tried, and
+// one that was cut off is brought to its end.
+func TestRotationFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := func() (out []string) {
+		for _, name := range []string{path, Numbered(path, 1), Numbered(path, 2), Numbered(path, 3), Numbered(path, 4)} {
+			b, _ := os.ReadFile(name)
+			out = append(out, strings.TrimSpace(string(b)))
+		}
+		return out
+	}
+	for i := range 4 {
+		write(Numbered(path, i), fmt.Sprint(i))
+	}
+	if err := unix.Mount(path, path, "", unix.MS_BIND, ""); err != nil {
+		t.Skipf("cannot make a file that cannot be renamed: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) })
+	s, err := openFile(path, 1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		s.tried = time.Time{}
+		if err := s.write(Admin, []byte("+")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := fmt.Sprint(all()); got != "[0+++++ 1 2 3 ]" {
+		t.Fatal(got)
+	}
+	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	s.tried = time.Time{}
+	if err := errors.Join(s.write(Admin, []byte("n")), s.close()); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(all()); got != "[n 0+++++ 1 2 ]" {
+		t.Fatal(got)
+	}
+	// Killed after FILE was put aside, and after the first of the old ones moved.
+	if err := errors.Join(os.Rename(path, s.aside()), os.Rename(Numbered(path, 2), Numbered(path, 3))); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = openFile(path, 1, 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(all()); got != "[ n 0+++++ 1 ]" {
+		t.Fatal(got)
 	}
 }
 

@@ -41,6 +41,7 @@ type file struct {
 // succeeds where only the medium is at fault.
 func openFile(path string, limit int64, keep int) (*file, error) {
 	s := &file{path: path, limit: limit, keep: keep}
+	_ = s.settle() // else the next rotation does it, or tells
 	err := s.open()
 	if medium(err) {
 		s.tried = time.Now()
@@ -138,22 +139,54 @@ func (s *file) ready(more int64) error {
 	return err
 }
 
-// rotate renames FILE to FILE.1, FILE.1 to FILE.2 and so on. The last goes.
+// rotate renames FILE to FILE.1, FILE.1 to FILE.2 and so on. The last goes, but
+// not before FILE could be renamed: where that fails, it fails with every try.
 func (s *file) rotate() error {
-	for i := s.keep; i >= 0; i-- {
-		from := s.numbered(i)
-		var err error
-		if i == s.keep {
-			err = os.Remove(from)
-		} else {
-			err = os.Rename(from, s.numbered(i+1))
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("audit log: %w", err)
-		}
+	if err := s.settle(); err != nil {
+		return err
+	}
+	if err := os.Rename(s.path, s.aside()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	if err := s.settle(); err != nil {
+		return errors.Join(err, os.Rename(s.aside(), s.path))
 	}
 	return s.reopen()
 }
+
+// settle makes the file that a rotation put aside FILE.1, be it one that did not
+// end. The old files move up to the first free number alone: a rotation that
+// begins again drops no second one.
+func (s *file) settle() error {
+	info, err := os.Lstat(s.aside())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("audit log: %w", err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%w: %s is not a regular file", errPlace, s.aside())
+	}
+	free := 1
+	for free < s.keep {
+		if _, err := os.Lstat(s.numbered(free)); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		free++
+	}
+	for i := free; i > 1; i-- {
+		if err := os.Rename(s.numbered(i-1), s.numbered(i)); err != nil {
+			return fmt.Errorf("audit log: %w", err)
+		}
+	}
+	if err := os.Rename(s.aside(), s.numbered(1)); err != nil {
+		return fmt.Errorf("audit log: %w", err)
+	}
+	return nil
+}
+
+// aside returns the name of FILE during a rotation.
+func (s *file) aside() string { return s.path + ".rotating" }
 
 // numbered returns the name of the i-th old file; 0 is the one in use.
 func (s *file) numbered(i int) string { return Numbered(s.path, i) }
