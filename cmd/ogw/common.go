@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -60,8 +59,7 @@ func (o *common) Validate() (err error) {
 	if err != nil {
 		return fmt.Errorf("configuration is wrong:\n  %s", strings.ReplaceAll(err.Error(), "\n", "\n  "))
 	}
-	o.cfg.Cluster.Dir, err = filepath.Abs(o.cfg.Cluster.Dir)
-	return err
+	return nil
 }
 
 // noArgs refuses arguments.

@@ -23,7 +23,9 @@ const NoPeers = "off"
 // defaultStore is the store of who needs one.
 const defaultStore = "ogw"
 
-// Config is everything that can be set.
+// Config is everything that can be set. Values of keys with a path tag are names of
+// files: Load makes them absolute, since a process in the background leaves its
+// working folder and opens some of them again.
 type Config struct {
 	Cluster  Cluster   `toml:"cluster"`
 	Admin    Admin     `toml:"admin"`
@@ -41,7 +43,7 @@ type Config struct {
 // Cluster is where everything is stored.
 type Cluster struct {
 	Engine string `toml:"engine" doc:"what stores: \"embedded\", or \"shared\": servers of others"`
-	Dir    string `toml:"dir" doc:"data folder; of a shared store, what is not in it: socket, audit log, mounts"`
+	Dir    string `toml:"dir" path:"true" doc:"data folder; of a shared store, what is not in it: socket, audit log, mounts"`
 	// Those of a shared store; see shared.go.
 	Store            string `toml:"store" doc:"name of a shared store, among others of the same servers"`
 	Gateways         string `toml:"gateways" doc:"processes that use a shared store at a time: \"one\" or \"many\"; all say the same"`
@@ -49,19 +51,19 @@ type Cluster struct {
 	PeerAddress      string `toml:"peer_address" doc:"HOST:PORT that they use for it, if that is another one"`
 	Metadata         string `toml:"metadata" doc:"etcd://HOST:PORT,HOST:PORT (etcds:// for TLS) or postgres://USER@HOST:PORT/DATABASE"`
 	MetadataPassword string `toml:"metadata_password" secret:"true" doc:"password of the user in metadata"`
-	MetadataCA       string `toml:"metadata_ca" doc:"etcds: file with the certificates that vouch for it; \"\" for the system's"`
-	MetadataCert     string `toml:"metadata_cert" doc:"etcds: file with the client's certificate chain"`
-	MetadataKey      string `toml:"metadata_key" doc:"etcds: file with its key"`
+	MetadataCA       string `toml:"metadata_ca" path:"true" doc:"etcds: file with the certificates that vouch for it; \"\" for the system's"`
+	MetadataCert     string `toml:"metadata_cert" path:"true" doc:"etcds: file with the client's certificate chain"`
+	MetadataKey      string `toml:"metadata_key" path:"true" doc:"etcds: file with its key"`
 	Objects          string `toml:"objects" doc:"what holds the blobs: a bucket of an S3 endpoint, https://HOST/BUCKET, or a pool of a Ceph cluster, rados://USER@POOL"`
 	ObjectsRegion    string `toml:"objects_region" doc:"region that requests are signed for; \"\" asks the endpoint"`
 	ObjectsKey       string `toml:"objects_key" doc:"access key; \"\" for what AWS tools take: environment, shared file, role of the machine"`
 	ObjectsSecret    string `toml:"objects_secret" secret:"true" doc:"its secret"`
-	ObjectsCA        string `toml:"objects_ca" doc:"file with the certificates that vouch for the endpoint; \"\" for the system's"`
-	ObjectsConf      string `toml:"objects_conf" doc:"rados: the cluster's ceph.conf; \"\" for where Ceph looks"`
-	ObjectsKeyring   string `toml:"objects_keyring" doc:"rados: file with the user's key; \"\" for where Ceph looks"`
+	ObjectsCA        string `toml:"objects_ca" path:"true" doc:"file with the certificates that vouch for the endpoint; \"\" for the system's"`
+	ObjectsConf      string `toml:"objects_conf" path:"true" doc:"rados: the cluster's ceph.conf; \"\" for where Ceph looks"`
+	ObjectsKeyring   string `toml:"objects_keyring" path:"true" doc:"rados: file with the user's key; \"\" for where Ceph looks"`
 	// KeyFile holds keys of package seal. The environment may hold them in
 	// its place (OGW_CLUSTER_KEY), this file may not: it is no secret.
-	KeyFile string `toml:"key_file" doc:"file with the keys that seal secrets in the store, outside of the data folder; \"\" leaves them in clear"`
+	KeyFile string `toml:"key_file" path:"true" doc:"file with the keys that seal secrets in the store, outside of the data folder; \"\" leaves them in clear"`
 	// NetworkFS: see local.Options.
 	NetworkFS bool `toml:"network_fs" doc:"let the data folder be on NFS or SMB"`
 	Memory    Size `toml:"memory" doc:"memory for all of it, which divides what is not set by itself; 0: what the machine or control group has"`
@@ -84,10 +86,10 @@ type Admin struct {
 	Listen string `toml:"listen" doc:"TCP address of the admin API and /metrics; \"\" for the socket alone"`
 	Token  string `toml:"token" secret:"true" doc:"bearer token for that address, and for --admin"`
 	// TLSCert and TLSKey serve that address over TLS.
-	TLSCert string `toml:"tls_cert" doc:"file with the certificate chain"`
-	TLSKey  string `toml:"tls_key" doc:"file with its key"`
+	TLSCert string `toml:"tls_cert" path:"true" doc:"file with the certificate chain"`
+	TLSKey  string `toml:"tls_key" path:"true" doc:"file with its key"`
 	// CA and Pin are for --admin: whom to take for the server.
-	CA  string `toml:"ca" doc:"file with the certificates that vouch for the server of --admin; \"\" for the system's"`
+	CA  string `toml:"ca" path:"true" doc:"file with the certificates that vouch for the server of --admin; \"\" for the system's"`
 	Pin string `toml:"pin" doc:"sha256//BASE64 of its public key, instead of any authority"`
 	// Insecure sends the token in clear.
 	Insecure bool `toml:"insecure" doc:"let the token go over networks in clear: listen without TLS, --admin http://"`
@@ -105,7 +107,7 @@ type Audit struct {
 	Admin  bool   `toml:"admin" doc:"changes of users, keys, buckets, exports, ACLs, locks, mounts and configuration"`
 	Access bool   `toml:"access" doc:"refusals, bounded for each client"`
 	Data   bool   `toml:"data" doc:"every operation on data"`
-	File   string `toml:"file" doc:"file that lines are appended to; \"\" for audit.log in the data folder"`
+	File   string `toml:"file" path:"true" doc:"file that lines are appended to; \"\" for audit.log in the data folder"`
 	Syslog string `toml:"syslog" doc:"a syslog server instead: local, unix:///PATH, udp://HOST:PORT or tcp://HOST:PORT"`
 	Rotate Size   `toml:"rotate" doc:"size from which a new file is begun"`
 	Keep   int    `toml:"keep" doc:"how many of the old ones stay"`
@@ -113,8 +115,8 @@ type Audit struct {
 
 // Server are the limits of the process.
 type Server struct {
-	Connections int           `toml:"connections" doc:"open connections of each gateway"`
-	Drain       time.Duration `toml:"drain" doc:"how long requests may go on when stopping"`
+	Connections int      `toml:"connections" doc:"open connections of each gateway"`
+	Drain       Duration `toml:"drain" doc:"how long requests may go on when stopping"`
 }
 
 // Gateway is one listener that speaks one protocol. Keys with a for tag
@@ -130,8 +132,8 @@ type Gateway struct {
 	SocketMode  Mode   `toml:"socket_mode" for:"rest" doc:"permissions of a Unix socket; \"0666\" by default: who connects is known"`
 	SocketGroup string `toml:"socket_group" for:"rest" doc:"group of a Unix socket, by name or number"`
 
-	TLSCert string `toml:"tls_cert" for:"s3 rest" doc:"file with the certificate chain"`
-	TLSKey  string `toml:"tls_key" for:"s3 rest" doc:"file with its key"`
+	TLSCert string `toml:"tls_cert" path:"true" for:"s3 rest" doc:"file with the certificate chain"`
+	TLSKey  string `toml:"tls_key" path:"true" for:"s3 rest" doc:"file with its key"`
 
 	TrustedProxies []string `toml:"trusted_proxies" for:"s3 rest" doc:"networks (CIDR) or addresses whose X-Forwarded-For counts"`
 	ProxyProtocol  bool     `toml:"proxy_protocol" for:"s3 rest" doc:"connections of trusted_proxies begin with a PROXY header, which counts in its place"`
@@ -152,8 +154,8 @@ type Gateway struct {
 	UID       *uint32  `toml:"uid" for:"rest" doc:"owner of what tokens and open access write"`
 	GID       *uint32  `toml:"gid" for:"rest" doc:"its group"`
 
-	Portmap string        `toml:"portmap" for:"nfs" doc:"auto, on or off: register with this machine's rpcbind; serve: be the portmapper"`
-	Grace   time.Duration `toml:"grace" for:"nfs" doc:"after a restart, how long clients may take back their locks"`
+	Portmap string   `toml:"portmap" for:"nfs" doc:"auto, on or off: register with this machine's rpcbind; serve: be the portmapper"`
+	Grace   Duration `toml:"grace" for:"nfs" doc:"after a restart, how long clients may take back their locks"`
 
 	Insecure bool `toml:"insecure" for:"nfs" doc:"take calls from client ports of 1024 and above, which any user there may use, for all exports"`
 
@@ -197,7 +199,7 @@ func Default() *Config {
 		// 704 MiB at the most: two million lines.
 		Audit: Audit{Admin: true, Access: true, Rotate: 64 << 20, Keep: 10},
 		// A connection costs some 10 KiB while idle, and a transfer 256 KiB.
-		Server: Server{Connections: 4096, Drain: 30 * time.Second},
+		Server: Server{Connections: 4096, Drain: Duration(30 * time.Second)},
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +46,9 @@ func TestErrors(t *testing.T) {
 		{"bad mode", "[cluster]\nfile_mode = \"rw\"\n", []string{"file_mode", "0644"}},
 		{"zero mode", "[cluster]\nfile_mode = \"0000\"\ndir_mode = 0\n", []string{"cluster.file_mode", "cluster.dir_mode"}},
 		{"bad duration", "[server]\ndrain = \"soon\"\n", []string{"drain"}},
+		{"drain without a unit", "[server]\ndrain = 30\n", []string{"drain", "30 has no unit", "30s"}},
+		{"drain of another type", "[server]\ndrain = 30.5\n", []string{"drain", "30.5", "30s"}},
+		{"grace without a unit", nfs + "grace = 60\n", []string{"grace", "60 has no unit", "30s"}},
 		{"long drain", "[server]\ndrain = \"2h\"\n", []string{"server.drain"}},
 		{"no connections", "[server]\nconnections = 0\n", []string{"server.connections"}},
 		{"bad level", "[log]\nlevel = \"loud\"\n", []string{"log.level", "loud"}},
@@ -126,6 +131,50 @@ func TestWithoutFile(t *testing.T) {
 	}
 }
 
+func abs(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Every file is named so that a process that leaves its working folder finds it
+// again; those that are not named stay so.
+func TestPathsAreAbsolute(t *testing.T) {
+	set := []string{"cluster.dir=d"}
+	for _, key := range []string{"audit.file", "cluster.key_file", "admin.ca"} {
+		set = append(set, key+"=f")
+	}
+	c, err := load(t, "[[gateway]]\nprotocol = \"embed\"\n", Sources{Set: set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := []string{c.Cluster.Dir, c.Audit.File, c.Cluster.KeyFile, c.Admin.CA}; !slices.Equal(got, []string{abs(t, "d"), abs(t, "f"), abs(t, "f"), abs(t, "f")}) {
+		t.Error(got)
+	}
+	if c.Cluster.MetadataCA != "" || c.Admin.TLSCert != "" || c.AuditFile() != abs(t, "f") {
+		t.Errorf("%+v", c)
+	}
+	_, err = load(t, "[[gateway]]\nprotocol = \"rest\"\ntls_cert = \"c\"\ntls_key = \"k\"\n", Sources{})
+	if err == nil || !strings.Contains(err.Error(), abs(t, "c")) {
+		t.Errorf("of a gateway: %v", err)
+	}
+	// A key whose value is a file has the tag.
+	for t1 := range fields(reflect.TypeFor[Config]()) {
+		if t1.Type.Kind() == reflect.Slice {
+			t1.Type = t1.Type.Elem()
+		}
+		for f := range fields(t1.Type) {
+			doc, _, _ := strings.Cut(f.Tag.Get("doc"), "outside")
+			if (strings.Contains(doc, "file with") || strings.Contains(doc, "folder;")) && f.Tag.Get("path") == "" {
+				t.Errorf("%s.%s", t1.Tag.Get("toml"), f.Tag.Get("toml"))
+			}
+		}
+	}
+}
+
 func TestPrecedence(t *testing.T) {
 	text := "[cluster]\ndir = \"file\"\ncache = \"2MiB\"\n[log]\nlevel = \"warn\"\n[[gateway]]\nprotocol = \"rest\"\nlisten = \"127.0.0.1:1\"\n"
 	c, err := load(t, text, Sources{
@@ -136,8 +185,8 @@ func TestPrecedence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Cluster.Dir != "env" || c.Cluster.Cache != 2<<20 || c.Log.Level != "debug" || c.Cluster.FileMode != 0o600 ||
-		!c.Log.Access || c.Server.Drain != 5*time.Second || c.Server.Connections != 7 || c.Gateways[0].Moves {
+	if c.Cluster.Dir != abs(t, "env") || c.Cluster.Cache != 2<<20 || c.Log.Level != "debug" || c.Cluster.FileMode != 0o600 ||
+		!c.Log.Access || c.Server.Drain != Duration(5*time.Second) || c.Server.Connections != 7 || c.Gateways[0].Moves {
 		t.Errorf("%+v", c)
 	}
 	if len(c.Gateways) != 2 || c.Gateways[0].Listen != "127.0.0.1:2" || c.Gateways[1].Protocol != "s3" {
@@ -147,7 +196,7 @@ func TestPrecedence(t *testing.T) {
 	if err != nil || len(c.Gateways) != 0 {
 		t.Errorf("off: %v %+v", err, c)
 	}
-	for _, set := range []string{"log.level", "log.levl=info", "server.drain=soon", "log.access=perhaps", "server.connections=x", "cluster.cache=x", "gateway.listen=x"} {
+	for _, set := range []string{"log.level", "log.levl=info", "server.drain=soon", "server.drain=30", "log.access=perhaps", "server.connections=x", "cluster.cache=x", "gateway.listen=x"} {
 		if _, err := load(t, text, Sources{Set: []string{set}}); err == nil {
 			t.Errorf("--set %s is accepted", set)
 		}
@@ -214,7 +263,7 @@ protocol = "embed"
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Server.Drain != 90*time.Second || c.Cluster.DirMode != 0o750 || *c.Gateways[1].UID != 1000 || len(c.Gateways[2].Exports) != 1 {
+	if c.Server.Drain != Duration(90*time.Second) || c.Cluster.DirMode != 0o750 || *c.Gateways[1].UID != 1000 || len(c.Gateways[2].Exports) != 1 {
 		t.Errorf("%+v", c)
 	}
 

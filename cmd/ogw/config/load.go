@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -60,7 +61,37 @@ func Load(s Sources) (*Config, error) {
 		}
 	}
 	c.fillGateways()
+	if err := absolute(reflect.ValueOf(c).Elem()); err != nil {
+		return nil, err
+	}
 	return c, c.Validate()
+}
+
+// absolute makes the names of files in a table, and in those within it, absolute;
+// "" stays.
+func absolute(table reflect.Value) error {
+	for f := range fields(table.Type()) {
+		v := table.FieldByIndex(f.Index)
+		switch {
+		case v.Kind() == reflect.Struct:
+			if err := absolute(v); err != nil {
+				return err
+			}
+		case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
+			for i := range v.Len() {
+				if err := absolute(v.Index(i)); err != nil {
+					return err
+				}
+			}
+		case f.Tag.Get("path") != "" && v.String() != "":
+			path, err := filepath.Abs(v.String())
+			if err != nil {
+				return err
+			}
+			v.SetString(path)
+		}
+	}
+	return nil
 }
 
 func (c *Config) readFile(name string) error {
@@ -173,7 +204,7 @@ func (g *Gateway) fillNFS() {
 		g.Portmap = "auto"
 	}
 	if g.Grace == 0 {
-		g.Grace = DefaultGrace
+		g.Grace = Duration(DefaultGrace)
 	}
 }
 

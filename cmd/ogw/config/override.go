@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // envPrefix begins the names of all variables.
@@ -105,10 +104,8 @@ func setValue(v reflect.Value, s string) (err error) {
 		if *p, err = strconv.Atoi(s); err != nil {
 			err = fmt.Errorf("%q is not a number", s)
 		}
-	case *time.Duration:
-		if *p, err = time.ParseDuration(s); err != nil {
-			err = fmt.Errorf("%q is not a duration such as 30s", s)
-		}
+	case *Duration:
+		*p, err = ParseDuration(s)
 	case *Size:
 		*p, err = ParseSize(s)
 	case *Mode:

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // hidden stands for secrets in what is printed.
@@ -85,8 +84,6 @@ func (p *printer) section(v reflect.Value, protocol string) map[string]any {
 				}
 			}
 			out[f.Tag.Get("toml")] = list
-		case time.Duration:
-			out[f.Tag.Get("toml")] = x.String()
 		default:
 			out[f.Tag.Get("toml")] = x
 		}
@@ -144,7 +141,7 @@ func (p *printer) value(v reflect.Value, secret bool) string {
 		return "[" + strings.Join(out, ", ") + "]"
 	case V2:
 		return strconv.Quote(string(x))
-	case Size, Mode, time.Duration:
+	case Size, Mode, Duration:
 		return `"` + fmt.Sprint(x) + `"`
 	case *uint32:
 		if x == nil {

@@ -98,7 +98,7 @@ func (c *Config) validateSections(v *validator) {
 	if c.Server.Connections < 1 || c.Server.Connections > maxConnections {
 		v.bad("server.connections", "%d is not within 1 and %d", c.Server.Connections, maxConnections)
 	}
-	if c.Server.Drain < 0 || c.Server.Drain > maxDrain {
+	if c.Server.Drain < 0 || c.Server.Drain > Duration(maxDrain) {
 		v.bad("server.drain", "%s is not within 0 and %s", c.Server.Drain, maxDrain)
 	}
 	c.Audit.validate(v)
@@ -265,7 +265,7 @@ func (g *Gateway) validateNFS(v *validator) {
 	if !slices.Contains([]string{"auto", "on", "off", "serve"}, g.Portmap) {
 		v.bad("portmap", "%q is none of auto, on, off, serve", g.Portmap)
 	}
-	if g.Grace < minGrace || g.Grace > maxGrace {
+	if g.Grace < Duration(minGrace) || g.Grace > Duration(maxGrace) {
 		v.bad("grace", "%s is not within %s and %s", g.Grace, minGrace, maxGrace)
 	}
 	for i, e := range g.Exports {

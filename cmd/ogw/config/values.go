@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Size is a number of bytes: "64MiB", "1.5G", "4096". KB, MB, GB and TB are
@@ -67,6 +68,40 @@ func (s Size) String() string {
 
 // MarshalText writes String.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Duration is a time with its unit: "30s", "1m30s".
+type Duration time.Duration
+
+// ParseDuration reads a Duration.
+func ParseDuration(s string) (Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration such as 30s", s)
+	}
+	return Duration(d), nil
+}
+
+// UnmarshalTOML takes a string, or 0. Any other number would need a unit.
+func (d *Duration) UnmarshalTOML(v any) (err error) {
+	switch v := v.(type) {
+	case string:
+		*d, err = ParseDuration(v)
+		return err
+	case int64:
+		if v == 0 {
+			*d = 0
+			return nil
+		}
+		return fmt.Errorf("%d has no unit; a duration is written \"30s\" or \"1m30s\"", v)
+	}
+	return fmt.Errorf("%v is not a duration such as \"30s\"", v)
+}
+
+// String returns it as package time does.
+func (d Duration) String() string { return time.Duration(d).String() }
+
+// MarshalText writes String.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // Mode are permission bits, written in octal: "0644".
 type Mode uint32

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"ogw/cluster/local"
 	"ogw/cmd/ogw/audit"
@@ -128,7 +129,7 @@ func (s *gateways) openNFS(ctx context.Context, g config.Gateway, l net.Listener
 	e, fs := s.engine, s.namespace.fs
 	server, err := nfsserver.New(nfsserver.Config{
 		FS: fs, Logger: s.opt.Access, RPC: rpc.Config{MaxConns: s.connections, Bytes: e.budgets.rpc},
-		Instance: nfsInstance(s.cfg, g), Grace: g.Grace, Guesses: s.guesses,
+		Instance: nfsInstance(s.cfg, g), Grace: time.Duration(g.Grace), Guesses: s.guesses,
 		Done: e.audit.nfs(fs, g.Name), DoneAll: e.audit.log.Wants(audit.Data),
 	})
 	if err != nil {

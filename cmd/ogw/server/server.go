@@ -120,7 +120,7 @@ func (s *Server) Run(ctx context.Context) error {
 // closed.
 func (s *Server) Close() (err error) {
 	begin := time.Now()
-	drain, cancel := context.WithTimeout(context.Background(), s.cfg.Server.Drain)
+	drain, cancel := context.WithTimeout(context.Background(), time.Duration(s.cfg.Server.Drain))
 	defer cancel()
 	if s.process != nil {
 		s.process.Stop()
