@@ -36,6 +36,8 @@ var (
 	ErrInUse = errors.New("the store is in use by another gateway")
 	// ErrFormat: the data was written by a newer version, or is not ours.
 	ErrFormat = errors.New("unknown storage format")
+	// ErrNoStore: there is none, and none was to be made.
+	ErrNoStore = errors.New("there is no store")
 	// ErrMismatch: the halves of an engine are of two stores.
 	ErrMismatch = errors.New("metadata and blobs are of two stores")
 	// ErrExposed: others can change the data folder, or what is in it leads

@@ -21,6 +21,22 @@ const formatMaxBytes = 4096
 // ensureFormat reads the FORMAT file of dir, or writes one when the folder is
 // fresh.
 func ensureFormat(fs vfs.FS, dir string) (record.StoreID, error) {
+	id, err := findFormat(fs, dir)
+	if !errors.Is(err, os.ErrNotExist) {
+		return id, err
+	}
+	if err := checkFresh(fs, dir); err != nil {
+		return id, err
+	}
+	if _, err := rand.Read(id[:]); err != nil {
+		return id, err
+	}
+	return id, writeFormat(fs, dir, id)
+}
+
+// findFormat is readFormat, which tells a store that lost the file from none:
+// os.ErrNotExist is the latter.
+func findFormat(fs vfs.FS, dir string) (record.StoreID, error) {
 	id, err := readFormat(fs, dir)
 	if !errors.Is(err, os.ErrNotExist) {
 		return id, err
@@ -30,13 +46,7 @@ func ensureFormat(fs vfs.FS, dir string) (record.StoreID, error) {
 			return id, fmt.Errorf("%w: folder %s holds %s but no %s file", cluster.ErrFormat, dir, name, record.FormatFile)
 		}
 	}
-	if err := checkFresh(fs, dir); err != nil {
-		return id, err
-	}
-	if _, err := rand.Read(id[:]); err != nil {
-		return id, err
-	}
-	return id, writeFormat(fs, dir, id)
+	return id, err
 }
 
 // checkFresh refuses folders that hold something else, such as a home

@@ -24,7 +24,7 @@ import (
 
 // Open opens the store in o.Dir, or makes one there. It returns ErrLocked
 // when another process has it open, and ErrFormat when the folder holds
-// something else or the store of a newer version.
+// something else or the store of a newer version; with o.MustExist ErrNoStore.
 func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 	o.setDefaults()
 	if o.SegmentBytes != 0 && (o.SegmentBytes%fileio.PageBytes != 0 || o.SegmentBytes < record.Bytes(smallMax)) {
@@ -97,8 +97,22 @@ func Open(ctx context.Context, o Options) (*cluster.Cluster, error) {
 	return &cluster.Cluster{KV: kv, Blobs: blobs, Name: "local", Exclusive: true, Writable: kv.writable}, nil
 }
 
+// findStore fails where there is no store. What else is wrong is found later, with the
+// folder locked.
+func findStore(dir string) error {
+	if _, err := findFormat(vfs.Default, dir); errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%w: folder %s has no %s file", cluster.ErrNoStore, dir, record.FormatFile)
+	}
+	return nil
+}
+
 // makeFolder makes the data folder, or looks who may change the one there is.
 func makeFolder(dir string, o *Options) error {
+	if o.MustExist {
+		if err := findStore(dir); err != nil {
+			return err
+		}
+	}
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		if err := os.MkdirAll(dir, fileio.FolderMode); err != nil {
 			return ioerr.Map(err)

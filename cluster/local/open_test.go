@@ -69,6 +69,23 @@ func TestWrongFolder(t *testing.T) {
 			t.Errorf("Open: %v", err)
 		}
 	})
+	t.Run("no store", func(t *testing.T) {
+		dir := t.TempDir()
+		for _, dir := range []string{dir, filepath.Join(dir, "missing")} {
+			if _, err := Open(ctx, Options{Dir: dir, MustExist: true}); !errors.Is(err, cluster.ErrNoStore) || !strings.Contains(err.Error(), dir) {
+				t.Errorf("Open: %v", err)
+			}
+		}
+		if list, err := os.ReadDir(dir); err != nil || len(list) > 0 {
+			t.Errorf("%v %v", err, list)
+		}
+		openAt(t, Options{Dir: dir}).Close()
+		openAt(t, Options{Dir: dir, MustExist: true}).Close()
+		os.Remove(filepath.Join(dir, record.FormatFile))
+		if _, err := Open(ctx, Options{Dir: dir, MustExist: true}); !errors.Is(err, cluster.ErrFormat) {
+			t.Errorf("Open: %v", err)
+		}
+	})
 	t.Run("mixed", func(t *testing.T) {
 		a, b := t.TempDir(), t.TempDir()
 		openAt(t, Options{Dir: a}).Close()

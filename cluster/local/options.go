@@ -25,6 +25,9 @@ const (
 type Options struct {
 	// Dir is the data folder; it is created if it does not exist.
 	Dir string
+	// MustExist has Open make no store: without one it returns ErrNoStore, and the
+	// folder stays as it is.
+	MustExist bool
 	// Logger for troubles and background work; nil for none.
 	Logger *slog.Logger
 	// CacheBytes bounds the cache of metadata blocks; 0 means 128 MiB.

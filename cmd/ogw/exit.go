@@ -59,7 +59,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, cluster.ErrLocked), errors.Is(err, backup.ErrLocked):
 		return exitInUse
-	case errors.Is(err, backup.ErrNotExist):
+	case errors.Is(err, backup.ErrNotExist), errors.Is(err, cluster.ErrNoStore):
 		return exitNotFound
 	case apierr.Of(err).Status == 404:
 		return exitNotFound

@@ -280,7 +280,7 @@ func TestMigrateUsage(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(w.dir, "empty"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	w.mustNot(exitNotFound, "the folder is empty", "migrate", "--config", w.newStoreIn("empty"), "--to", to)
+	w.mustNot(exitNotFound, "there is no store", "migrate", "--config", w.newStoreIn("empty"), "--to", to)
 	w.mustNot(exitUsage, "needs a data folder of its own", "migrate", "--to", w.newStoreIn("ogw-data"))
 	w.mustNot(exitUsage, "lies in the other", "migrate", "--to", w.newStoreIn("ogw-data/within"))
 	shared := "engine = \"shared\"\nmetadata = \"etcd://127.0.0.1:1\"\nobjects = \"http://127.0.0.1:1/b\"\nobjects_key = \"k\"\nobjects_secret = \"s\""

@@ -138,11 +138,6 @@ func located(dir string) string {
 func (m *migrate) Run(ctx context.Context) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	if m.cfg.Cluster.Engine == config.EngineEmbedded { // or an empty store would be made
-		if list, err := os.ReadDir(m.cfg.Cluster.Dir); err == nil && len(list) == 0 {
-			return &exitError{exitNotFound, fmt.Errorf("there is no store in %s: the folder is empty", m.cfg.Cluster.Dir)}
-		}
-	}
 	if m.undo {
 		return m.takeBack(ctx)
 	}
@@ -193,7 +188,7 @@ func (m *migrate) takeBack(ctx context.Context) error {
 		return &exitError{exitNotFound, fmt.Errorf("there is no data folder %s", m.cfg.Cluster.Dir)}
 	}
 	m.cfg.Cluster.Gateways = config.OneGateway // nobody looks on
-	c, err := server.OpenEngine(ctx, m.cfg, version, m.logger(slog.LevelWarn))
+	c, err := server.OpenEngine(ctx, m.cfg, server.EngineOptions{Version: version, Log: m.logger(slog.LevelWarn)})
 	if err != nil {
 		return err
 	}
@@ -272,7 +267,7 @@ func (m *migrate) target(ctx context.Context) (*cluster.Cluster, error) {
 		return nil, err
 	}
 	m.to.Cluster.Gateways = config.OneGateway // nobody looks on
-	target, err := server.OpenEngine(ctx, m.to, version, to.logger(slog.LevelWarn))
+	target, err := server.OpenEngine(ctx, m.to, server.EngineOptions{Version: version, Log: to.logger(slog.LevelWarn), Make: true})
 	if err != nil {
 		err = fmt.Errorf("--to %s: %w", m.file, err)
 	}

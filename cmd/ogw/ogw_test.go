@@ -192,6 +192,41 @@ func TestForeignFolder(t *testing.T) {
 	}
 }
 
+// TestNoStore: a command takes the folder of a disk that is not mounted for no
+// store, and leaves it as it is.
+func TestNoStore(t *testing.T) {
+	w := newWorld(t)
+	to := w.newStoreIn("new")
+	for name, fill := range map[string]func(){
+		"empty": func() {},
+		"other": func() { w.write("ogw-data/unrelated", "x") },
+	} {
+		if err := os.MkdirAll(w.data(""), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		fill()
+		before, err := os.ReadDir(w.data(""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{
+			{"check"}, {"status"}, {"user", "add", "bob"}, {"bucket", "add", "b"}, {"backup", w.dir + "/backup", "--without-secrets"},
+			{"migrate", "--to", to}, {"migrate", "--undo"},
+		} {
+			if out, errs, code := w.ogw(args...); code != exitNotFound || !strings.Contains(errs, "there is no store") || out != "" {
+				t.Errorf("%s: %v: %d %s%s", name, args, code, out, errs)
+			}
+		}
+		if after, err := os.ReadDir(w.data("")); err != nil || len(after) != len(before) {
+			t.Errorf("%s: %v, %v in place of %v", name, err, after, before)
+		}
+	}
+	d := w.serve(anyPort...) // with a file of somebody in it, as ever
+	if _, err := readCredentials(d.said.Credentials); err != nil {
+		t.Error(err)
+	}
+}
+
 // A request in flight ends well while the process drains.
 func TestDrain(t *testing.T) {
 	w := newWorld(t)

@@ -85,7 +85,7 @@ func (r *restore) Run(ctx context.Context) error {
 		return err
 	}
 	r.cfg.Cluster.Gateways = config.OneGateway // nobody looks on
-	engine, err := server.OpenEngine(ctx, r.cfg, version, r.logger(slog.LevelWarn))
+	engine, err := server.OpenEngine(ctx, r.cfg, server.EngineOptions{Version: version, Log: r.logger(slog.LevelWarn), Make: true})
 	if err != nil {
 		return err
 	}

@@ -82,9 +82,17 @@ func (e *engine) close(served bool) (err error) {
 	return errors.Join(err, e.audit.log.Close())
 }
 
+// EngineOptions of OpenEngine.
+type EngineOptions struct {
+	Version string
+	Log     *slog.Logger
+	// Make has a data folder without a store become one.
+	Make bool
+}
+
 // OpenEngine opens what stores, for who needs no more than that.
-func OpenEngine(ctx context.Context, cfg *config.Config, version string, log *slog.Logger) (*cluster.Cluster, error) {
-	return openCluster(ctx, cfg, opener{version: version, budgets: fit(cfg), log: log})
+func OpenEngine(ctx context.Context, cfg *config.Config, o EngineOptions) (*cluster.Cluster, error) {
+	return openCluster(ctx, cfg, opener{version: o.Version, budgets: fit(cfg), finds: !o.Make, log: o.Log})
 }
 
 func openCluster(ctx context.Context, c *config.Config, by opener) (e *cluster.Cluster, err error) {
@@ -93,7 +101,7 @@ func openCluster(ctx context.Context, c *config.Config, by opener) (e *cluster.C
 	} else {
 		e, err = local.Open(ctx, local.Options{
 			Dir: c.Cluster.Dir, Logger: by.log, CacheBytes: int64(c.Cluster.Cache), NetworkFS: c.Cluster.NetworkFS,
-			MemTableBytes: by.budgets.memTable,
+			MemTableBytes: by.budgets.memTable, MustExist: by.finds,
 		})
 	}
 	return e, explain(err)
@@ -113,6 +121,8 @@ func explain(err error) error {
 	switch {
 	case errors.Is(err, cluster.ErrLocked):
 		return fmt.Errorf("%w; stop it, or talk to it through the same --dir once it serves", err)
+	case errors.Is(err, cluster.ErrNoStore):
+		return fmt.Errorf("%w; mount the disk that it is on, name its folder with --dir, or make a store with ogw serve", err)
 	case errors.Is(err, cluster.ErrFormat):
 		return fmt.Errorf("%w; it is left as it is", err)
 	case errors.Is(err, cluster.ErrMismatch):

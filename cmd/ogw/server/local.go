@@ -30,7 +30,8 @@ type LocalOptions struct {
 	MovedTo string
 }
 
-// OpenLocal opens the store of a data folder; nothing listens, and nothing is done
+// OpenLocal opens the store of a data folder, which is there: a command makes none
+// in the folder of a disk that is not mounted. Nothing listens, and nothing is done
 // in the background.
 func OpenLocal(ctx context.Context, cfg *config.Config, o LocalOptions) (*Local, error) {
 	l := &Local{}
@@ -46,7 +47,7 @@ func (l *Local) open(ctx context.Context, cfg *config.Config, o *LocalOptions) e
 	if err != nil {
 		return err
 	}
-	if l.cluster, err = openCluster(ctx, cfg, opener{version: o.Version, budgets: b, log: o.Log}); err != nil {
+	if l.cluster, err = openCluster(ctx, cfg, opener{version: o.Version, budgets: b, finds: true, log: o.Log}); err != nil {
 		return err
 	}
 	vc.NoBackground, vc.MovedTo = true, o.MovedTo

@@ -37,6 +37,7 @@ type opener struct {
 	budgets  budgets
 	openWait time.Duration // for servers that do not answer
 	serves   bool          // with background work, not for one command
+	finds    bool          // makes no store; those of servers of others are not looked for
 	log      *slog.Logger
 }
 
