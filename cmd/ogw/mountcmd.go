@@ -217,7 +217,7 @@ func (m *mount) isThere(ctx context.Context, s *session) bool {
 // it is told to stop itself.
 func (m *mount) follow(ctx context.Context, s *session) error {
 	log, _ := m.logs()
-	stop, release := signals(ctx, log)
+	stop, release := m.signals(ctx, log)
 	defer release()
 	if err := notify(m.getenv, "READY=1"); err != nil {
 		return err
@@ -243,15 +243,19 @@ func (m *mount) serve(ctx context.Context) error {
 	m.cfg.Gateways = nil
 	log, access := m.logs()
 	server.TuneCollector(m.cfg, m.getenv)
+	untilStopped, release := m.signals(ctx, log)
+	defer release()
 	p, err := server.Open(ctx, m.cfg, server.Options{Version: version, Log: log, Access: access, Metrics: m.metrics, UntilUnmounted: true})
+	if err != nil && untilStopped.Err() != nil {
+		return untilStopped.Err() // not tried again
+	}
 	if err != nil {
 		return err
 	}
 	if file, made := p.RootKey(); made != nil && file == "" {
 		log.Warn("this is the first start: the key of the user root is sealed and not shown; ogw user rotate makes a new one", "user", server.RootUser)
 	}
-	ctx, release := signals(ctx, log)
-	defer release()
+	ctx = untilStopped
 	if m.env.ready != nil {
 		err = detach(m.cfg.Cluster.Dir, m.getenv)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"ogw/cmd/ogw/config"
 	"ogw/cmd/ogw/server"
+	"ogw/cmd/ogw/terminal"
 )
 
 // listenFlags set the addresses of gateways.
@@ -62,7 +63,7 @@ func (s *serve) Run(ctx context.Context) error {
 	server.TuneCollector(s.cfg, s.getenv)
 	// Before anybody can connect, and so know that there is something to stop. What
 	// Open does is finished first.
-	untilStopped, release := signals(ctx, log)
+	untilStopped, release := s.signals(ctx, log)
 	defer release()
 	p, err := server.Open(ctx, s.cfg, server.Options{Version: version, Log: log, Access: access})
 	if err != nil {
@@ -97,16 +98,32 @@ const signalEcho = 100 * time.Millisecond
 // signals returns a context that ends with the first SIGINT or SIGTERM. The
 // second ends the process: whoever sends it does not want to wait, and what
 // was acknowledged survives a kill.
-func signals(ctx context.Context, log *slog.Logger) (context.Context, func()) {
+//
+// At a terminal, SIGHUP says that it is gone, and ends the context, too; a shell
+// and the kernel both send it, so that it is no second one. Elsewhere it means the
+// audit log (server), and ends nothing.
+func (o *common) signals(ctx context.Context, log *slog.Logger) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	received := make(chan os.Signal, 2)
+	received, hungUp := make(chan os.Signal, 2), make(chan os.Signal, 1)
+	// The background half has the terminal of its parent for a while; nohup(1)
+	// and the like have the signal ignored.
+	atTerminal := o.env.ready == nil && terminal.Is(o.env.stderr) && !signal.Ignored(syscall.SIGHUP)
+	signal.Notify(hungUp, syscall.SIGHUP)
 	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
+	end := hungUp
+	if !atTerminal {
+		end = nil
+	}
 	go func() {
 		var first time.Time
 		select {
 		case s := <-received:
 			first = time.Now()
 			log.Info("stopping; once more to stop at once", "signal", s.String())
+			cancel()
+		case <-end:
+			first = time.Now()
+			log.Info("stopping: the terminal is gone")
 			cancel()
 		case <-ctx.Done():
 			return
@@ -120,6 +137,7 @@ func signals(ctx context.Context, log *slog.Logger) (context.Context, func()) {
 	}()
 	return ctx, func() {
 		signal.Stop(received)
+		signal.Stop(hungUp)
 		cancel()
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"ogw/cmd/ogw/server"
 	"os"
 	"strings"
 	"syscall"
@@ -10,6 +9,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ogw/cmd/ogw/server"
+	"ogw/fusemount"
 )
 
 // A person at a terminal sees the first key, in text and in JSON.
@@ -40,6 +42,55 @@ func TestFirstKeyOnTerminal(t *testing.T) {
 		if err != nil || !strings.Contains(said, key.Secret) {
 			t.Errorf("%s: %v, the terminal shows %q", flag, err, said)
 		}
+	}
+}
+
+// TestHangup: a mount ends in order with its terminal, and loses nothing; without one
+// SIGHUP ends no process, whether it has an audit log or not.
+func TestHangup(t *testing.T) {
+	w := newWorld(t)
+	quiet := []string{"--set", "audit.admin=false", "--set", "audit.access=false"}
+	d := w.serve(append(quiet, anyPort...)...)
+	d.put("/b/first", "kept")
+	for range 3 {
+		d.signal(syscall.SIGHUP)
+	}
+	if got := d.get("/b/first"); got != "kept" {
+		t.Errorf("%q", got)
+	}
+	d.signal(syscall.SIGTERM)
+	if code := d.wait(endLimit); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+
+	needFUSE(t)
+	mnt := w.mkdir("mnt")
+	master, slave := openTerminal(t)
+	c := w.command(append([]string{"mount", mnt}, quiet...)...)
+	c.Stdin, c.Stdout, c.Stderr = slave, slave, slave
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill() })
+	_ = slave.Close()
+	for end := time.Now().Add(endLimit); !fusemount.IsMount(mnt); time.Sleep(mountPoll) {
+		if time.Now().After(end) {
+			t.Fatal("no mount")
+		}
+	}
+	text := strings.Repeat("0123456789", 500)
+	if err := os.WriteFile(mnt+"/b/late", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := master.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil || fusemount.IsMount(mnt) {
+		t.Errorf("%v, mounted %v", err, fusemount.IsMount(mnt))
+	}
+	if got := w.serve(anyPort...).get("/b/late"); got != text {
+		t.Errorf("%d bytes", len(got))
 	}
 }
 

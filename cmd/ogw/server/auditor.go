@@ -15,7 +15,6 @@ import (
 
 	"ogw/cmd/ogw/audit"
 	"ogw/cmd/ogw/config"
-	"ogw/cmd/ogw/terminal"
 	"ogw/httpapi"
 	"ogw/httpapi/admin"
 	"ogw/httpapi/apierr"
@@ -151,10 +150,10 @@ func (a *auditor) started(cfg *config.Config, firstKey *users.AccessKey) {
 }
 
 // followRename opens the file anew with each SIGHUP, for who renames it from
-// outside, until what it returns is called. At a terminal the signal keeps its
-// meaning: the person who began the process is gone.
+// outside, until what it returns is called. That the signal ends no process, or
+// one at a terminal in order, is the command's.
 func (a *auditor) followRename() (stop func()) {
-	if a.log == nil || terminal.Is(os.Stderr) {
+	if a.log == nil {
 		return func() {}
 	}
 	received := make(chan os.Signal, 1)
