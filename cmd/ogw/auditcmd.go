@@ -180,7 +180,7 @@ func (a *auditList) fits(l *audit.Line) bool {
 			ok = strings.EqualFold(l.Operation, want)
 		case "target":
 			target, path := strings.Trim(l.Target, "/"), strings.Trim(want, "/")
-			ok = target == path || strings.HasPrefix(target, path+"/")
+			ok = target == path || path == "" && l.Target != "" || strings.HasPrefix(target, path+"/")
 		case "result":
 			ok = string(l.Result) == want
 		case "request":

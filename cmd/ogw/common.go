@@ -95,10 +95,13 @@ func (o *common) printJSON(v any) error {
 	return e.Encode(v)
 }
 
-// printf prints to the standard output. Its errors are those of a closed
-// pipe, which the next write would meet again.
+// printf prints to the standard output. The command goes on after an error, with
+// which run ends: what was to be read once, such as a key, is lost.
 func (o *common) printf(format string, args ...any) {
-	_, _ = fmt.Fprintf(o.env.stdout, format, args...)
+	_, err := fmt.Fprintf(o.env.stdout, format, args...)
+	if o.env.unsaid == nil {
+		o.env.unsaid = err
+	}
 }
 
 // table prints rows of columns.

@@ -18,6 +18,7 @@ type environment struct {
 	environ []string // as os.Environ
 	args    []string // of this process, as os.Args
 	ready   *readyPipe
+	unsaid  error // the first of writing to stdout that no command returned
 }
 
 func (e *environment) getenv(name string) string {

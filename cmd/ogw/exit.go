@@ -25,17 +25,23 @@ const (
 // message is an error as people read it: the class that begins the message
 // of a refused request is in the exit code already.
 func message(err error) string {
-	return strings.TrimPrefix(err.Error(), apierr.ErrBadRequest.Error()+": ")
+	text := strings.TrimLeft(err.Error(), "\n") // an exitError without a text may come first
+	return strings.TrimPrefix(text, apierr.ErrBadRequest.Error()+": ")
 }
 
-// exitError carries an exit code; without err nothing more is printed.
+// exitError carries an exit code; without err it has nothing to print.
 type exitError struct {
 	code int
 	err  error
 }
 
 // Error implements error.
-func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
 
 // Unwrap returns the cause.
 func (e *exitError) Unwrap() error { return e.err }

@@ -50,7 +50,7 @@ func run(ctx context.Context, env *environment, args []string) int {
 	} else {
 		err = app.RunContext(ctx, permute(app, familiar(args)))
 	}
-	if err == nil {
+	if err = errors.Join(err, env.unsaid); err == nil {
 		return exitOK
 	}
 	if env.ready.pending() {
@@ -59,10 +59,8 @@ func run(ctx context.Context, env *environment, args []string) int {
 			return exitCode(err)
 		}
 	}
-	var quiet *exitError
-	if errors.As(err, &quiet) && quiet.err == nil {
-		return quiet.code
+	if text := message(err); text != "" {
+		fmt.Fprintf(env.stderr, "ogw: %s\n", text)
 	}
-	fmt.Fprintf(env.stderr, "ogw: %s\n", message(err))
 	return exitCode(err)
 }

@@ -1,14 +1,66 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"ogw/httpapi/admin"
 )
+
+// A key that could not be printed is not taken for one that was; who reads no more
+// of a list hears nothing of it.
+func TestUnprinted(t *testing.T) {
+	w := newWorld(t)
+	d := w.serve(anyPort...)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"user", "add", "bob"}, {"user", "rotate", "bob"}, {"export", "add", "/", "--client", "10.0.0.0/8", "--secret"}} {
+		c := w.command(args...)
+		var said bytes.Buffer
+		c.Stdout, c.Stderr = full, &said
+		_ = c.Run()
+		if code := c.ProcessState.ExitCode(); code != exitFailure || !strings.Contains(said.String(), "no space left") {
+			t.Errorf("%v: %d %s", args, code, said.String())
+		}
+	}
+	if out, errs, code := w.ogw("audit", "--target", "/", "--operation", "AddUser"); code != 0 || !strings.Contains(out, "bob") {
+		t.Errorf("what concerns anything: %d %s%s", code, out, errs)
+	}
+	c := w.command("user", "list")
+	r, p, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = p, &said
+	_ = c.Run()
+	p.Close()
+	if said.Len() > 0 {
+		t.Errorf("a closed pipe: %s", said.String())
+	}
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
+}
+
+// What a command has to say beside an exit code that speaks for itself is said.
+func TestQuietError(t *testing.T) {
+	quiet := error(&exitError{code: exitNotFound})
+	if err := errors.Join(quiet, nil); message(err) != "" || exitCode(err) != exitNotFound {
+		t.Errorf("%q %d", message(err), exitCode(err))
+	}
+	if err := errors.Join(quiet, errors.New("close: disk gone")); message(err) != "close: disk gone" || exitCode(err) != exitNotFound {
+		t.Errorf("%q %d", message(err), exitCode(err))
+	}
+}
 
 // The printed mount lines hold the ports where the clients cannot find them.
 func TestExportMounts(t *testing.T) {
