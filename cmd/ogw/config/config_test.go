@@ -201,6 +201,10 @@ func TestPrecedence(t *testing.T) {
 			t.Errorf("--set %s is accepted", set)
 		}
 	}
+	if _, err := load(t, text, Sources{Set: []string{"admin.tokn=0123456789abcdef"}}); err == nil ||
+		!strings.Contains(err.Error(), "--set admin.tokn: ") || strings.Contains(err.Error(), "0123456789abcdef") {
+		t.Errorf("a secret under a wrong name: %v", err)
+	}
 	if _, err := load(t, text, Sources{Environ: []string{"OGW_SERVER_DRAIN=x"}}); err == nil || !strings.Contains(err.Error(), "OGW_SERVER_DRAIN") {
 		t.Errorf("bad variable: %v", err)
 	}

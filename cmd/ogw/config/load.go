@@ -41,7 +41,7 @@ func Load(s Sources) (*Config, error) {
 			return nil, fmt.Errorf("--set %s: want SECTION.KEY=VALUE", kv)
 		}
 		if err := c.set(strings.TrimSpace(key), value); err != nil {
-			return nil, fmt.Errorf("--set %s: %w", kv, err)
+			return nil, fmt.Errorf("--set %s: %w", key, err) // the value may be a secret
 		}
 	}
 	if len(c.Gateways) == 0 && c.File == "" {
