@@ -20,6 +20,9 @@ func (b *blobsInTurns) next() cluster.Blobs { return b.clients[b.calls.Add(1)%2]
 func (b *blobsInTurns) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int64) (int, error) {
 	return b.next().ReadAt(ctx, id, p, off)
 }
+func (b *blobsInTurns) ReadScattered(ctx context.Context, id cluster.BlobID, into cluster.Buffers, off int64) (int, error) {
+	return cluster.ReadScattered(ctx, b.next(), id, into, off)
+}
 func (b *blobsInTurns) Create(ctx context.Context, id cluster.BlobID, sizeHint int64) (cluster.BlobWriter, error) {
 	return b.next().Create(ctx, id, sizeHint)
 }

@@ -155,6 +155,11 @@ func wantRange(t *testing.T, b cluster.Blobs, id cluster.BlobID, data []byte, of
 	if got != len(want) || err != wantErr || !bytes.Equal(p[:got], want) {
 		t.Errorf("%d bytes at %d of %d: %d, %v", n, off, len(data), got, err)
 	}
+	clear(p)
+	got, err = cluster.ReadScattered(ctx, b, id, cluster.Buffers{p[:n/3], p[n/3 : n/2], p[n/2:]}, int64(off))
+	if got != len(want) || err != wantErr || !bytes.Equal(p[:got], want) {
+		t.Errorf("%d bytes at %d of %d, in pieces: %d, %v", n, off, len(data), got, err)
+	}
 }
 
 func testStreaming(t *testing.T, b cluster.Blobs) {

@@ -206,25 +206,23 @@ func (b *Blobs) load(ctx context.Context, run []*chunk) {
 
 // fetch asks the engine for chunks that follow one another.
 func (b *Blobs) fetch(ctx context.Context, run []*chunk) {
-	buf := newRun(len(run))
-	n, err := b.Blobs.ReadAt(ctx, run[0].id, buf, int64(run[0].n)*chunkBytes)
+	into := make(cluster.Buffers, len(run))
+	for i := range into {
+		into[i] = newBuffer()
+	}
+	n, err := cluster.ReadScattered(ctx, b.Blobs, run[0].id, into, int64(run[0].n)*chunkBytes)
 	ended := err == io.EOF //nolint:errorlint // as io.ReaderAt has it
 	if err != nil && !ended {
-		freeRun(buf)
+		for _, buf := range into {
+			freeBuffer(buf)
+		}
 		b.mem.fail(run, err)
 		return
 	}
 	b.stats.fetched.Add(uint64(n))
-	if len(run) == 1 { // without a copy
-		b.mem.fill(run[0], buf[:n], ended, false)
-		return
-	}
-	defer freeRun(buf)
 	for i, c := range run {
-		part := buf[min(i*chunkBytes, n):min((i+1)*chunkBytes, n)]
-		data := newBuffer()[:len(part)]
-		copy(data, part)
-		b.mem.fill(c, data, ended && (i+1)*chunkBytes >= n, false)
+		size := min(max(0, n-i*chunkBytes), chunkBytes)
+		b.mem.fill(c, into[i][:size], ended && (i+1)*chunkBytes >= n, false)
 	}
 }
 

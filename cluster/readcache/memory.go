@@ -258,40 +258,12 @@ func (m *memory) drop(ids []cluster.BlobID) {
 	}
 }
 
-// Buffers of a chunk, of a request ahead, and of the largest request.
-var (
-	buffers = sync.Pool{New: func() any { return new([chunkBytes]byte) }}
-	aheads  = sync.Pool{New: func() any { return new([aheadChunks * chunkBytes]byte) }}
-	runs    = sync.Pool{New: func() any { return new([maxRun * chunkBytes]byte) }}
-)
+var buffers = sync.Pool{New: func() any { return new([chunkBytes]byte) }}
 
 func newBuffer() []byte { return buffers.Get().(*[chunkBytes]byte)[:] }
 
 func freeBuffer(b []byte) {
 	if cap(b) >= chunkBytes {
 		buffers.Put((*[chunkBytes]byte)(b[:chunkBytes]))
-	}
-}
-
-// newRun returns room for chunks that come in one piece.
-func newRun(chunks int) []byte {
-	n := chunks * chunkBytes
-	switch {
-	case chunks == 1:
-		return newBuffer()
-	case chunks <= aheadChunks:
-		return aheads.Get().(*[aheadChunks * chunkBytes]byte)[:n]
-	}
-	return runs.Get().(*[maxRun * chunkBytes]byte)[:n]
-}
-
-func freeRun(b []byte) {
-	switch b = b[:cap(b)]; len(b) {
-	case chunkBytes:
-		freeBuffer(b)
-	case aheadChunks * chunkBytes:
-		aheads.Put((*[aheadChunks * chunkBytes]byte)(b))
-	default:
-		runs.Put((*[maxRun * chunkBytes]byte)(b))
 	}
 }

@@ -25,6 +25,11 @@ var frameBuffers = sync.Pool{New: func() any { return new([frame.Bytes]byte) }}
 
 // ReadAt implements cluster.BlobReader, with one request.
 func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int64) (int, error) {
+	return b.ReadScattered(ctx, id, cluster.Buffers{p}, off)
+}
+
+// ReadScattered implements cluster.BlobScatterer.
+func (b *Blobs) ReadScattered(ctx context.Context, id cluster.BlobID, into cluster.Buffers, off int64) (int, error) {
 	if err := b.enter(ctx); err != nil {
 		return 0, err
 	}
@@ -32,7 +37,7 @@ func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int
 	if off < 0 {
 		return 0, fmt.Errorf("%w: offset %d", cluster.ErrInvalid, off)
 	}
-	if len(p) == 0 {
+	if into.Len() == 0 {
 		_, err := b.stat(ctx, b.key(id))
 		return 0, err
 	}
@@ -40,7 +45,7 @@ func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int
 	var n int
 	var err error
 	for range readTries {
-		n, err = b.readFrames(ctx, id, p, off)
+		n, err = b.readFrames(ctx, id, into, off)
 		if ctx.Err() != nil || !errors.Is(err, cluster.ErrCorrupt) && !errors.Is(err, errBody) {
 			break
 		}
@@ -51,9 +56,9 @@ func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int
 	return n, err
 }
 
-// readFrames fetches the frames that hold p at off, and verifies them.
-func (b *Blobs) readFrames(ctx context.Context, id cluster.BlobID, p []byte, off int64) (n int, err error) {
-	first, end := off/cluster.BlockBytes, off+int64(len(p))
+// readFrames fetches the frames that hold the bytes at off, and verifies them.
+func (b *Blobs) readFrames(ctx context.Context, id cluster.BlobID, into cluster.Buffers, off int64) (n int, err error) {
+	first, end := off/cluster.BlockBytes, off+into.Len()
 	last := (end - 1) / cluster.BlockBytes
 	bounded, cancel := bound(ctx)
 	defer cancel()
@@ -78,10 +83,10 @@ func (b *Blobs) readFrames(ctx context.Context, id cluster.BlobID, p []byte, off
 			return 0, err
 		}
 		if from := off + int64(n) - block*cluster.BlockBytes; from < int64(len(data)) {
-			n += copy(p[n:], data[from:])
+			n += into.CopyAt(data[from:], int64(n))
 		}
 	}
-	if n < len(p) {
+	if off+int64(n) < end {
 		return n, io.EOF
 	}
 	return n, nil
