@@ -86,7 +86,7 @@ func TestBesideLocks(t *testing.T) {
 		f, other := opened(t, a.path("fcntl"), os.O_RDWR), opened(t, b.path("fcntl"), os.O_RDWR)
 		must(t, lockings[1].wait(other))
 		held := unix.Flock_t{Type: unix.F_WRLCK}
-		if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &held); err != nil || held.Type != unix.F_WRLCK || held.Pid != int32(os.Getpid()) {
+		if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &held); err != nil || held.Type != unix.F_WRLCK || held.Pid != 0 {
 			t.Errorf("the test of a lock: %+v, %v", held, err)
 		}
 	})
@@ -302,5 +302,26 @@ func TestOwnerNamedAgain(t *testing.T) {
 	book.Owners.Each(func(uint64, uint8, uint64) { left++ })
 	if left+len(s.lockers.last)+len(s.lockers.ending) != 0 {
 		t.Errorf("%d owners are left in the ledger, %d, %d", left, len(s.lockers.last), len(s.lockers.ending))
+	}
+}
+
+// F_GETLK tells the process of a lock of this machine alone: the kernel takes any number for
+// that of a process here.
+func TestHolderOfOtherMachine(t *testing.T) {
+	k := begin(t, "text")
+	other := &connection{set: k.conn.(*connection).set, raw: newRawFS(bg, k.rawFS.fs, Options{Logger: testLogger(t)}.withDefaults(true))}
+	other.raw.conn = other
+	defer other.raw.holds.Close()
+	set := k.conn.(*connection).set
+	set.list = append(set.list, k.conn.(*connection), other)
+	for client, want := range map[string]uint32{k.client: 7, other.raw.client: 7, "nfs/192.0.2.1": 0} {
+		l := lock.Lock{Owner: lock.Owner{Client: client, ID: k.owner(2).ID}, Type: lock.Exclusive, End: lock.EOF, PID: 7}
+		must(t, k.fs.Locks().Lock(bg, uint64(k.file), lock.Range, l))
+		var out fuse.LkOut
+		in := &fuse.LkIn{InHeader: header(2, k.file), Owner: 1, Lk: fuse.FileLock{End: lock.EOF, Typ: unix.F_WRLCK}}
+		if st := k.GetLk(nil, in, &out); !st.Ok() || out.Lk.Typ != unix.F_WRLCK || out.Lk.Pid != want {
+			t.Errorf("of %s: %v, %+v, want process %d", client, st, out.Lk, want)
+		}
+		k.fs.Locks().ReleaseClient(client)
 	}
 }

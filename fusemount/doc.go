@@ -232,6 +232,9 @@
 // than that. Over io_uring, a request that may notify leaves a thread for what it
 // waits for, as one that waits for a lock does (internal/ring).
 //
+// A READ that nobody has taken from the kernel has to find a thread: of those that
+// drop what they wrote, maxUntimed wait for that without a bound, the others for tellWait.
+//
 // A slow engine may delay it all the same: after tellWait the primary looks all its
 // names up again (FUSE_NOTIFY_INC_EPOCH, which takes no lock), and pages are
 // dropped when the READ that holds them ends. When the primary ends, another takes

@@ -125,13 +125,16 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	return uint32(n), fuse.OK
 }
 
-// dropWritten drops the pages of what was written. Beside others all writes wait for that, and
-// a page may be locked for a READ that nobody has taken from the kernel since all who take
-// requests are here: the next open or answer with attributes drops it then.
+// dropWritten drops the pages of what was written. One may be locked for a READ that nobody
+// has taken from the kernel since all who take requests are here: it is dropped when that is
+// answered then. Beside others, where all writes come here, the next open or answer with
+// attributes drops it, too.
 func (f *rawFS) dropWritten(ino vfs.Ino, drop func()) {
-	if !f.beside {
-		drop()
-	} else if !f.inv.inTime(drop) {
+	told := f.inv.atOnce
+	if f.beside {
+		told = f.inv.inTime
+	}
+	if !told(drop) {
 		f.doubt(ino)
 		f.opt.Logger.Warn("what was written is told late to readers through pages", "inode", ino, "wait", tellWait)
 	}

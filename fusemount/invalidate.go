@@ -31,6 +31,9 @@ const (
 	// another's caches know of it. It takes microseconds, unless what they wait
 	// for (a READ, a request that holds a directory) waits for a slow engine.
 	tellWait = time.Second
+	// maxUntimed bounds the threads of requests that wait for the kernel without
+	// that bound. The others are left for the READs that those wait for.
+	maxUntimed = maxLoopThreads / 2
 )
 
 var _ vfs.KernelInvalidator = (*invalidator)(nil)
@@ -56,6 +59,7 @@ type invalidator struct {
 	server  atomic.Value // of notifierBox
 	changes atomic.Uint64
 	intro   [introSlots]atomic.Int64 // nanoseconds since f.started
+	untimed atomic.Int32             // threads in atOnce that wait without a bound
 
 	queue chan func()
 	stop  sync.Once
@@ -282,6 +286,16 @@ func (b beside) InvalidateInode(ino vfs.Ino, data bool) {
 	if !b.v.inTime(func() { b.v.changed(ino, true) }) {
 		b.v.f.opt.Logger.Warn("content is told late to another mount", "inode", ino, "wait", tellWait)
 	}
+}
+
+// atOnce is inTime without a goroutine, while there are threads enough.
+func (v *invalidator) atOnce(tell func()) bool {
+	defer v.untimed.Add(-1)
+	if v.untimed.Add(1) > maxUntimed {
+		return v.inTime(tell)
+	}
+	tell()
+	return true
 }
 
 // inTime reports whether tell ended within tellWait, or the superblock did.

@@ -146,7 +146,9 @@ func (f *rawFS) setFlags(ctx context.Context, h *fuse.InHeader, ino vfs.Ino, fla
 		// What was written through mappings comes first.
 		f.mayNotify(h)
 		for _, o := range append(f.conn.others(), f) {
-			o.inv.part(ino, 0, -1)
+			if !o.inv.inTime(func() { o.inv.part(ino, 0, -1) }) {
+				return vfs.ErrBusy
+			}
 		}
 	}
 	return f.fs.SetFlags(ctx, c, ino, flags)

@@ -3,6 +3,7 @@ package fusemount
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -40,11 +41,20 @@ func (f *rawFS) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fu
 		out.Lk = fuse.FileLock{Typ: unix.F_UNLCK}
 		return fuse.OK
 	}
-	out.Lk = fuse.FileLock{Start: held.Start, End: held.End, Typ: unix.F_RDLCK, Pid: held.PID}
+	out.Lk = fuse.FileLock{Start: held.Start, End: held.End, Typ: unix.F_RDLCK}
+	if f.ofThisMachine(held.Owner.Client) {
+		out.Lk.Pid = held.PID
+	}
 	if held.Type == lock.Exclusive {
 		out.Lk.Typ = unix.F_WRLCK
 	}
 	return fuse.OK
+}
+
+// ofThisMachine reports whether a client of locks is a mount of this process. The kernel takes
+// the number of another one's process for that of one here.
+func (f *rawFS) ofThisMachine(client string) bool {
+	return client == f.client || slices.ContainsFunc(f.conn.others(), func(o *rawFS) bool { return o.client == client })
 }
 
 // SetLk is F_SETLK and flock with LOCK_NB.

@@ -3,6 +3,7 @@ package fusemount
 import (
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
@@ -122,5 +123,36 @@ func TestRenewPagesWaits(t *testing.T) {
 	f.renewPages(&fuse.InHeader{Unique: 6}, &a, true)
 	if len(waits) != 1 || waits[0] != 4 {
 		t.Errorf("requests %d wait, want 4", waits)
+	}
+}
+
+// Writes past the page cache that all wait for the kernel to drop pages leave threads for the
+// READs that hold those.
+func TestWritesLeaveThreads(t *testing.T) {
+	k := begin(t, "text")
+	fh := k.open(2, unix.O_RDWR)
+	k.files.get(fh).direct = true
+	stuck := stuckNotifier{asked: make(chan struct{}, 1), end: make(chan struct{})}
+	k.inv.server.Store(notifierBox{stuck})
+	answered := make(chan fuse.Status, maxLoopThreads)
+	for i := range uint64(maxLoopThreads) {
+		go func() {
+			_, st := k.Write(nil, &fuse.WriteIn{InHeader: header(4+2*i, k.file), Fh: fh, Size: 1}, []byte("x"))
+			answered <- st
+		}()
+	}
+	late := time.After(10 * tellWait)
+	for i := range maxLoopThreads {
+		if i == maxLoopThreads-maxUntimed {
+			close(stuck.end) // what a READ does that has a thread
+		}
+		select {
+		case st := <-answered:
+			if !st.Ok() {
+				t.Errorf("a write: %v", st)
+			}
+		case <-late:
+			t.Fatalf("%d of %d writes were answered", i, maxLoopThreads)
+		}
 	}
 }
