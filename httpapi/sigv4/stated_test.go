@@ -2,6 +2,7 @@ package sigv4
 
 import (
 	"errors"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -59,6 +60,36 @@ func TestStatedInQuery(t *testing.T) {
 	for _, more := range []string{"&x-amz-acl=private&X-Amz-Acl=public-read", "&x-amz-acl=private&x-amz-acl=public-read", "&x-amz-date=20130524T000000Z", "&x-amz-acl=%0a"} {
 		if _, err := check(at(docTime), request("GET", docPresigned+more, nil), docSecret); !errors.Is(err, ErrMalformedQuery) {
 			t.Errorf("%s: %v", more, err)
+		}
+	}
+}
+
+// TestHeaderV2Resource: the signature of a header is for the sub-resources that it was
+// made for, however others are written.
+func TestHeaderV2Resource(t *testing.T) {
+	cfg := at(docTime)
+	cfg.V2 = V2All
+	date := docTime.Format(http.TimeFormat)
+	for name, c := range map[string]struct {
+		signed, query string
+		want          error
+	}{
+		"none":                  {"", "", nil},
+		"others":                {"", "?prefix=a%26acl&max-keys=1&max-keys=2", nil},
+		"as signed":             {"?partNumber=1&uploadId=2", "?partNumber=1&uploadId=2", nil},
+		"without a value":       {"?acl", "?acl=", nil},
+		"another one":           {"", "?acl", ErrMismatch},
+		"in one value":          {"?partNumber=1&uploadId=2", "?partNumber=1%26uploadId=2", ErrMalformedQuery},
+		"in one escaped value":  {"?partNumber=1&uploadId=2", "?partNumber=1%26uploadId%3D2", ErrMalformedQuery},
+		"without one":           {"?acl&versionId=null", "?acl=%26versionId=null", ErrMalformedQuery},
+		"twice":                 {"?uploadId=1&uploadId=2", "?uploadId=1&uploadId=2", ErrMalformedQuery},
+		"an & in a value":       {"?response-content-type=R&D", "?response-content-type=R%26D", nil},
+		"an & before no others": {"?response-content-type=R&acls", "?response-content-type=R%26acls", nil},
+	} {
+		r := request("PUT", "http://h/b/k"+c.query, map[string]string{"Date": date})
+		r.Header.Set("Authorization", "AWS "+docKey+":"+base64Of(macV2(docSecret, "PUT\n\n\n"+date+"\n/b/k"+c.signed)))
+		if _, err := check(cfg, r, docSecret); !errors.Is(err, c.want) || c.want == nil && err != nil {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
 }

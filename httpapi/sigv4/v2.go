@@ -47,11 +47,7 @@ func (v *Verifier) parseHeaderV2(s *Signature, rest string) error {
 	if s.req.Header.Get("X-Amz-Date") == "" {
 		s.timestamp = s.req.Header.Get("Date")
 	}
-	if err := s.setStated(); err != nil {
-		return err
-	}
-	s.Payload, err = payloadV2(s.Stated)
-	return err
+	return s.stateV2()
 }
 
 // parsePresignedV2 reads AWSAccessKeyId, Expires and Signature.
@@ -71,12 +67,18 @@ func (v *Verifier) parsePresignedV2(s *Signature) error {
 	if now, end := v.cfg.Now(), time.Unix(expires, 0); now.After(end) {
 		return detailed(ErrExpired, "Request has expired", "Expires", isoTime(end), "ServerTime", isoTime(now))
 	}
+	return s.stateV2()
+}
+
+// stateV2 works out what a request states, once its signature was read.
+func (s *Signature) stateV2() error {
 	if err := s.setStated(); err != nil {
 		return err
 	}
 	if err := s.checkResourceV2(); err != nil {
 		return err
 	}
+	var err error
 	s.Payload, err = payloadV2(s.Stated)
 	return err
 }
