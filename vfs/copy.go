@@ -69,7 +69,7 @@ func (c *copying) prepare(ctx context.Context) error {
 	n, err := c.fs.readObject(ctx, c.src, func(r cluster.Reader, n *record.Inode) (err error) {
 		rd.Close() // of an earlier run
 		rd = nil
-		if err := objects.CheckSource(&c.o.SourceCond, objects.ETagOf(n), modifiedAt(n)); err != nil {
+		if err := c.check(n); err != nil {
 			return err
 		}
 		if alg != "" && alg != ChecksumCRC64NVME && !hasWhole(&n.Object, alg) || alg == ChecksumCRC64NVME && !n.Has(record.FlagCRC) {
@@ -93,6 +93,18 @@ func (c *copying) prepare(ctx context.Context) error {
 			return err
 		}
 		c.sum = &Checksum{Algorithm: alg, Value: h.Sum(nil)}
+	}
+	return nil
+}
+
+// check asks whether the source is the one that shall be copied.
+func (c *copying) check(n *record.Inode) error {
+	etag := objects.ETagOf(n)
+	if err := objects.CheckSource(&c.o.SourceCond, etag, modifiedAt(n)); err != nil {
+		return err
+	}
+	if want := c.o.SourceETag; want != "" && want != etag {
+		return fmt.Errorf("source %q is another one: %w", c.src.Key, ErrConflict)
 	}
 	return nil
 }
@@ -177,7 +189,7 @@ func (c *copying) source(ctx context.Context, t cluster.Txn) (*record.Inode, err
 	if err != nil {
 		return nil, err
 	}
-	if err := objects.CheckSource(&c.o.SourceCond, objects.ETagOf(from), modifiedAt(from)); err != nil {
+	if err := c.check(from); err != nil {
 		return nil, err
 	}
 	if c.sum != nil && (from.Ino != c.n.Ino || from.Version != c.n.Version) {

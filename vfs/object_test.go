@@ -584,6 +584,25 @@ func TestCopyObject(t *testing.T) {
 		wantErr(t, err, ErrPrecondition)
 		_, err = fs.CopyObject(ctx, ObjectName{"bucket", "small"}, ObjectName{"bucket", "third"}, CopyOptions{Cond: Preconditions{IfNoneMatch: []ETag{"*"}}})
 		wantErr(t, err, ErrPrecondition)
+		small, err := fs.HeadObject(ctx, ObjectName{"bucket", "small"}, GetOptions{})
+		want(t, err, nil)
+		for _, c := range []struct {
+			etag ETag
+			cond Preconditions
+			want error
+		}{
+			{"other", Preconditions{}, ErrConflict},
+			{"other", Preconditions{IfMatch: []ETag{"*"}}, ErrConflict},
+			{"other", Preconditions{IfUnmodifiedSince: time.Unix(1, 0)}, ErrPrecondition},
+			{small.ETag, Preconditions{IfUnmodifiedSince: time.Unix(1, 0)}, ErrPrecondition},
+			{small.ETag, Preconditions{IfMatch: []ETag{"x"}}, ErrPrecondition},
+			{small.ETag, Preconditions{IfMatch: []ETag{"*"}}, nil},
+		} {
+			_, err = fs.CopyObject(ctx, ObjectName{"bucket", "small"}, ObjectName{"bucket", "pinned"}, CopyOptions{SourceETag: c.etag, SourceCond: c.cond})
+			if !errors.Is(err, c.want) || c.want == nil && err != nil {
+				t.Errorf("%q, %+v: %v, want %v", c.etag, c.cond, err, c.want)
+			}
+		}
 		_, err = fs.CopyObject(ctx, ObjectName{"bucket", "small"}, ObjectName{"bucket", "k"}, CopyOptions{ChecksumAlgorithm: "MD4"})
 		wantErr(t, err, ErrInvalid)
 	})

@@ -172,6 +172,9 @@ type CopyOptions struct {
 	// read them, as if Meta were not taken.
 	SourceTags bool
 	SourceCond Preconditions
+	// SourceETag, if set, is that of the source from which Meta was made: of another
+	// content nothing is copied (ErrConflict), whatever SourceCond asks.
+	SourceETag ETag
 	Cond       Preconditions // of the destination
 	Owner      *Cred
 	Mode       uint32

@@ -132,20 +132,16 @@ func (q *request) copyWith(src vfs.ObjectName, info vfs.ObjectInfo, change *meta
 		if opts.SourceTags = !change.replaceTags; opts.SourceTags {
 			q.keys.tags, _ = url.ParseQuery(info.Meta.Tags()) // which the store wrote
 		}
-		pinned := opts.ReplaceMeta && !(change.replaceMeta && change.replaceTags) && len(o.SourceCond.IfMatch) == 0
-		if pinned {
-			opts.SourceCond.IfMatch = []vfs.ETag{info.ETag}
+		// Beside the client's conditions: If-Match would switch others off.
+		if opts.ReplaceMeta && !(change.replaceMeta && change.replaceTags) {
+			opts.SourceETag = info.ETag
 		}
 		out, err := q.fs.CopyObject(q.ctx, src, q.name, opts)
-		if !pinned || !errors.Is(err, vfs.ErrPrecondition) || attempt == copyAttempts {
+		if opts.SourceETag == "" || !errors.Is(err, vfs.ErrConflict) || attempt == copyAttempts {
 			return out, err
 		}
-		before := info.ETag
 		if info, err = q.fs.HeadObject(q.ctx, src, vfs.GetOptions{}); err != nil {
 			return out, err
-		}
-		if info.ETag == before {
-			return out, vfs.ErrPrecondition // a condition of the client's
 		}
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"crypto/md5"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -330,6 +332,45 @@ func TestCopy(t *testing.T) {
 	} {
 		_, err := copyTo(tc.change)
 		wantCode(t, name, err, tc.code)
+	}
+}
+
+// Conditions of the source hold whatever the directives are.
+func TestCopySourceConditions(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "source-if")
+	res, _ := d.wantRaw("alice", "PUT", "/source-if/k", []byte("content"), nil, 200, "")
+	tag := res.Header.Get("ETag")
+	past, future := time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
+	const on = "X-Amz-Copy-Source-If-"
+	for _, c := range []struct {
+		is, not string // the condition that does not hold, if any
+		with    map[string]string
+	}{
+		{"unmodified, not", "Unmodified-Since", map[string]string{on + "Unmodified-Since": past}},
+		{"unmodified", "", map[string]string{on + "Unmodified-Since": future}},
+		{"modified", "", map[string]string{on + "Modified-Since": past}},
+		{"modified, not", "Modified-Since", map[string]string{on + "Modified-Since": future}},
+		{"match", "", map[string]string{on + "Match": tag}},
+		{"match, not", "Match", map[string]string{on + "Match": `"other"`}},
+		{"match beats unmodified", "", map[string]string{on + "Match": tag, on + "Unmodified-Since": past}},
+		{"none match", "", map[string]string{on + "None-Match": `"other"`}},
+		{"none match, not", "None-Match", map[string]string{on + "None-Match": tag}},
+		{"none match beats modified", "None-Match", map[string]string{on + "None-Match": tag, on + "Modified-Since": past}},
+	} {
+		for _, meta := range []string{"COPY", "REPLACE"} {
+			for _, tags := range []string{"COPY", "REPLACE"} {
+				h := maps.Clone(c.with)
+				h["X-Amz-Copy-Source"], h["X-Amz-Metadata-Directive"], h["X-Amz-Tagging-Directive"] = "/source-if/k", meta, tags
+				status, says := 200, "<CopyObjectResult"
+				if c.not != "" {
+					status, says = 412, "<Condition>x-amz-copy-source-If-"+c.not+"</Condition>"
+				}
+				if res, got := d.raw("alice", "PUT", "/source-if/copy", nil, h); res.StatusCode != status || !strings.Contains(got, says) {
+					t.Errorf("%s, metadata %s, tags %s: %d %s", c.is, meta, tags, res.StatusCode, got)
+				}
+			}
+		}
 	}
 }
 
