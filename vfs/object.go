@@ -63,18 +63,20 @@ func (fs *FS) GetObject(ctx context.Context, name ObjectName, o GetOptions) (*Ob
 	}
 	n, err := fs.readObject(ctx, &g.k, func(r cluster.Reader, n *record.Inode) (err error) {
 		ob.r.Close() // of an earlier run
-		ob.r = nil
+		ob.r, g.sums = nil, nil
 		if ob.Info, err = fs.objectInfo(r, g.k.Key, n); err != nil {
 			return err
 		}
 		if err := objects.CheckRead(&g.o.Cond, ob.Info.ETag, ob.Info.Modified); err != nil {
 			return err
 		}
-		ob.r, err = fs.contents.Open(ctx, r, n)
+		if ob.r, err = fs.contents.Open(ctx, r, n); g.o.computes(n, &ob.Info) {
+			g.sums = ob.r
+		}
 		return err
 	})
 	if err == nil && g.o.Checksums {
-		ob.Info.Checksums, err = fs.checksums(ctx, n, ob.r)
+		ob.Info.Checksums, err = fs.checksums(ctx, n, g.sums)
 	}
 	if err != nil {
 		ob.Close()
@@ -89,9 +91,10 @@ func (fs *FS) GetObject(ctx context.Context, name ObjectName, o GetOptions) (*Ob
 
 // getting is what GetObject keeps for its runs, in one piece.
 type getting struct {
-	o  GetOptions
-	k  keypath.Key
-	ob Object
+	o    GetOptions
+	k    keypath.Key
+	ob   Object
+	sums *content.Reader // of ob, if a checksum is to be computed
 }
 
 // HeadObject returns what GetObject would, without the bytes.
@@ -111,7 +114,7 @@ func (fs *FS) HeadObject(ctx context.Context, name ObjectName, o GetOptions) (Ob
 		if err := objects.CheckRead(&h.o.Cond, h.info.ETag, h.info.Modified); err != nil {
 			return err
 		}
-		if h.o.Checksums && !n.Has(record.FlagCRC) {
+		if h.o.computes(n, &h.info) {
 			h.rd, err = fs.contents.Open(ctx, r, n)
 		}
 		return err
@@ -165,10 +168,15 @@ func (fs *FS) readObject(ctx context.Context, k *keypath.Key, fn func(r cluster.
 	}
 }
 
+// computes reports whether the CRC64NVME that is asked for must be computed.
+func (o *GetOptions) computes(n *record.Inode, info *ObjectInfo) bool {
+	return o.Checksums && !n.Has(record.FlagCRC) && (o.Partial == nil || !o.Partial(info))
+}
+
 // checksums returns those stored with an object, and its CRC64NVME, which is
-// computed from content and remembered if the inode does not hold it.
+// computed from rd, if that is not nil, and remembered.
 func (fs *FS) checksums(ctx context.Context, n *record.Inode, rd *content.Reader) ([]Checksum, error) {
-	if !n.Has(record.FlagCRC) {
+	if rd != nil {
 		crc, err := rd.Sum(ctx, func(damage error) error { return damage })
 		if err != nil {
 			return nil, err

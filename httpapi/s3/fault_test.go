@@ -11,6 +11,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/mem"
+	"ogw/vfs"
 )
 
 // A failing store is reported in S3's terms, and nothing is half-written.
@@ -107,5 +108,60 @@ func TestListFaults(t *testing.T) {
 		if res.StatusCode != 503 || !strings.Contains(body, "ServiceUnavailable") {
 			t.Error(fmt.Sprint("call ", n, ": ", res.StatusCode, body))
 		}
+	}
+}
+
+// TestRangeReadsNoMore: of an object without a stored checksum, as mounts leave it, the
+// checksum that comes with all of it is computed, and for less nothing else is read.
+func TestRangeReadsNoMore(t *testing.T) {
+	reads := &mem.Faults{}
+	d := openDoorOn(t, Config{}, mem.Options{Faults: reads})
+	d.bucket("alice", "ranges")
+	body := randomBytes(24<<20, 1)
+	d.wantRaw("alice", "PUT", "/ranges/k", body, nil, 200, "")
+	a, err := d.fs.Resolve(bg, vfs.Root, "/ranges/k", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := d.fs.Open(bg, vfs.Root, a.Ino, vfs.OpenWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt(bg, []byte("written"), 100); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(bg); err != nil {
+		t.Fatal(err)
+	}
+	copy(body[100:], "written")
+	ask := func(method, query, spec, mode string, status int) (http.Header, int) {
+		t.Helper()
+		h := map[string]string{"X-Amz-Checksum-Mode": mode}
+		if spec != "" {
+			h["Range"] = spec
+		}
+		reads.FailAt(0, nil, mem.OpBlobRead) // begins to count
+		res, _ := d.wantRaw("alice", method, "/ranges/k"+query, nil, h, status, "")
+		return res.Header, reads.Calls()
+	}
+	for _, c := range []struct {
+		method, query, spec string
+		status              int
+	}{
+		{"GET", "", "bytes=5-9", 206}, {"HEAD", "", "bytes=5-9", 206}, {"GET", "", "bytes=-1", 206}, {"HEAD", "?partNumber=1", "", 206},
+		{"GET", "", "bytes=99999999-", 416}, {"HEAD", "?partNumber=2", "", 416},
+	} {
+		_, plain := ask(c.method, c.query, c.spec, "", c.status)
+		h, n := ask(c.method, c.query, c.spec, "ENABLED", c.status)
+		if n > plain || h.Get("X-Amz-Checksum-Crc64nvme") != "" {
+			t.Errorf("%+v: %d reads, %d without a checksum; %v", c, n, plain, h)
+		}
+	}
+	// What is no range is all.
+	h, n := ask("HEAD", "", "bytes=9-5", "ENABLED", 200)
+	sum := algorithms[0].make()
+	sum.Write(body)
+	if n == 0 || h.Get("X-Amz-Checksum-Crc64nvme") != encode64(sum.Sum(nil)) {
+		t.Errorf("%d reads, %v", n, h)
 	}
 }

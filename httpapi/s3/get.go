@@ -20,7 +20,7 @@ var overrides = map[string]string{
 
 // getObject is GetObject.
 func (q *request) getObject() error {
-	opts := q.getOptions()
+	opts := q.readOptions()
 	obj, err := q.fs.GetObject(q.ctx, q.name, opts)
 	if err != nil {
 		var info *vfs.ObjectInfo
@@ -44,7 +44,7 @@ func (q *request) getObject() error {
 
 // headObject is HeadObject.
 func (q *request) headObject() error {
-	opts := q.getOptions()
+	opts := q.readOptions()
 	info, err := q.fs.HeadObject(q.ctx, q.name, opts)
 	if err != nil {
 		return q.readFailed(&info, err)
@@ -62,6 +62,19 @@ func (q *request) getOptions() vfs.GetOptions {
 		Cond:      httpapi.ParseConditions(q.r.Header, "").VFS(),
 		Checksums: strings.EqualFold(httpapi.Field(q.r.Header, "X-Amz-Checksum-Mode"), "ENABLED"),
 	}
+}
+
+// readOptions are for bytes, or what HEAD says of them: of a range or part only what is
+// stored has a checksum.
+func (q *request) readOptions() vfs.GetOptions {
+	o := q.getOptions()
+	if o.Checksums {
+		o.Partial = func(info *vfs.ObjectInfo) bool {
+			_, partial, _, err := q.span(info)
+			return partial || err != nil
+		}
+	}
+	return o
 }
 
 var acceptRanges = []string{"bytes"} // never changed
