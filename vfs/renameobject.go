@@ -27,7 +27,9 @@ type RenameOptions struct {
 // RenameObject moves an object of a bucket to another key, in one transaction, with
 // all that belongs to it: bytes, ETag, dates, metadata, owner and ACL. What stood
 // there is replaced. Where both keys end in "/" it moves the directory with all keys
-// below it; the directory that it takes the place of must be empty.
+// below it; the directory that it takes the place of must be empty. Like Rename it does
+// not look at what lies below: where that gets keys of more than MaxKeyBytes, no call that
+// takes keys reaches it until the directory has a shorter one.
 //
 // The caller needs the rights to read and delete the one and to write the other; of a
 // directory, where policies can distinguish keys, for each key below it, of which

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,6 +69,30 @@ func TestRenameObject(t *testing.T) {
 			}
 		}
 		wantClean(t, fs)
+	})
+}
+
+// TestRenameObjectLongKeys: what gets too long a key is hidden from all that take keys, and
+// nothing else is; the way back is open.
+func TestRenameObjectLongKeys(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		short, long := "d/", strings.Repeat("d", 1000)+"/"
+		fits, not := strings.Repeat("f", MaxKeyBytes-len(long)), strings.Repeat("n", MaxKeyBytes-len(long)+1)
+		put(t, fs, short+fits, "fits")
+		put(t, fs, short+not, "does not")
+		wantErr(t, fs.RenameObject(bg, "bucket", short, strings.Repeat("d", MaxKeyBytes)+"/", RenameOptions{}), ErrKeyTooLong)
+		want(t, fs.RenameObject(bg, "bucket", short, long, RenameOptions{}), nil)
+		if got := listAll(t, fs); !slices.Equal(got, []string{long + fits}) {
+			t.Error(got)
+		}
+		_, err := fs.HeadObject(bg, ObjectName{"bucket", long + not}, GetOptions{})
+		wantErr(t, err, ErrKeyTooLong)
+		wantErr(t, fs.DeleteBucket(bg, "bucket"), ErrBucketNotEmpty)
+		want(t, fs.RenameObject(bg, "bucket", long, short, RenameOptions{}), nil)
+		if got := listAll(t, fs); !slices.Equal(got, []string{short + fits, short + not}) {
+			t.Error(got)
+		}
 	})
 }
 
