@@ -81,7 +81,7 @@ func (q *request) copyObject() error {
 	if change.given, err = q.requestMeta(q.r.Header); err != nil {
 		return err
 	}
-	if src == q.name && !change.replaceMeta && !changesOnCopy(&change.given) {
+	if src == q.name && !change.replaceMeta && !changesOnCopy(q.r.Header) {
 		return newError(codeInvalidRequest).withMessage("This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.")
 	}
 	opts := vfs.CopyOptions{
@@ -111,9 +111,10 @@ func (q *request) copyObject() error {
 	return nil
 }
 
-// changesOnCopy reports whether headers beside the directive change something.
-func changesOnCopy(m *vfs.ObjectMeta) bool {
-	return m.Headers[storageClassHeader] != "" || m.Headers[redirectHeader] != ""
+// changesOnCopy reports whether headers beside the directive make a copy onto itself legal:
+// that they are there counts, not that they differ from what the object has.
+func changesOnCopy(h http.Header) bool {
+	return h.Get(storageClassHeader) != "" || h.Get(redirectHeader) != ""
 }
 
 // metaChange is what a copy shall have in place of the metadata of its source.

@@ -335,6 +335,39 @@ func TestCopy(t *testing.T) {
 	}
 }
 
+// TestCopyOntoItself: it is legal where a header says what shall be otherwise, though
+// it is so already.
+func TestCopyOntoItself(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "self")
+	const class = "X-Amz-Storage-Class"
+	put := map[string]string{class: "STANDARD_IA", "X-Amz-Meta-A": "b", "X-Amz-Tagging": "t=1", "Content-Type": "text/a"}
+	d.wantRaw("alice", "PUT", "/self/k", []byte("content"), put, 200, "")
+	for _, c := range []struct {
+		name, value string
+		status      int
+		class       string
+	}{
+		{"X-Amz-Acl", "public-read", 400, "STANDARD_IA"},
+		{"X-Amz-Metadata-Directive", "COPY", 400, "STANDARD_IA"},
+		{class, "", 400, "STANDARD_IA"},
+		{class, "STANDARD_IA", 200, "STANDARD_IA"},
+		{class, "STANDARD", 200, ""},
+		{class, "STANDARD", 200, ""},
+		{class, "GLACIER", 200, "GLACIER"},
+		{redirectHeader, "/elsewhere", 200, ""},
+		{"X-Amz-Server-Side-Encryption", "AES256", 501, ""},
+	} {
+		says := map[int]string{200: "<CopyObjectResult", 400: "<Code>InvalidRequest<", 501: "<Code>NotImplemented<"}[c.status]
+		d.wantRaw("alice", "PUT", "/self/k", nil, map[string]string{"X-Amz-Copy-Source": "/self/k", c.name: c.value}, c.status, says)
+		res, got := d.wantRaw("alice", "GET", "/self/k", nil, nil, 200, "")
+		h := res.Header
+		if got != "content" || h.Get(class) != c.class || h.Get("X-Amz-Meta-A") != "b" || h.Get("X-Amz-Tagging-Count") != "1" || h.Get("Content-Type") != "text/a" {
+			t.Errorf("%s: %q: %q %v", c.name, c.value, got, h)
+		}
+	}
+}
+
 // Conditions of the source hold whatever the directives are.
 func TestCopySourceConditions(t *testing.T) {
 	d := openDoor(t, Config{})
