@@ -3,6 +3,7 @@ package s3
 import (
 	"bytes"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"ogw/httpapi/sigv4"
 	"ogw/vfs/users"
 )
 
@@ -183,6 +185,42 @@ func TestPresigned(t *testing.T) {
 }
 
 // Presigned by botocore itself, whatever it signs with, if it is installed.
+// TestUnknownQuery: reads ignore parameters that nobody knows, with a value and without, and
+// Version 4 signs them. Changes do so only with a value.
+func TestUnknownQuery(t *testing.T) {
+	d := openDoor(t, Config{V2: sigv4.V2All})
+	d.bucket("alice", "unknown")
+	d.wantRaw("alice", "PUT", "/unknown/k", []byte("hello"), nil, 200, "")
+	d.wantRaw("alice", "PUT", "/unknown/all", []byte("hello"), map[string]string{"X-Amz-Acl": "public-read"}, 200, "")
+	date, expires := time.Now().UTC().Format(http.TimeFormat), fmt.Sprint(time.Now().Add(time.Minute).Unix())
+	for _, query := range []string{"123", "123=", "v=1", "&", "=", "a%26acl", "1690000000&x=y", "response-content-type&123"} {
+		for path, says := range map[string]string{"/unknown/k": "hello", "/unknown": "<ListBucketResult", "/": "<ListAllMyBucketsResult"} {
+			d.wantRaw("alice", "GET", path+"?"+query, nil, nil, 200, says)
+			if path != "/" {
+				d.wantRaw("alice", "HEAD", path+"?"+query, nil, nil, 200, "")
+			}
+			d.wantRaw("", "GET", d.presign("alice", "GET", path+"?"+query), nil, nil, 200, says)
+			d.wantRaw("", "GET", d.presign("alice", "GET", path)+"&not-signed", nil, nil, 403, "SignatureDoesNotMatch")
+			sub := "" // what Version 2 signs of them
+			if strings.HasPrefix(query, "response-") {
+				sub = "?response-content-type"
+			}
+			mac := macOfV2("alice", "GET\n\n\n"+expires+"\n"+path+sub)
+			d.wantRaw("", "GET", path+"?AWSAccessKeyId=KEYalice&Expires="+expires+"&Signature="+url.QueryEscape(mac)+"&"+query, nil, nil, 200, says)
+			mac = macOfV2("alice", "GET\n\n\n"+date+"\n"+path+sub)
+			d.wantRaw("", "GET", path+"?"+query, nil, map[string]string{"Date": date, "Authorization": "AWS KEYalice:" + mac}, 200, says)
+		}
+	}
+	d.wantRaw("", "GET", "/unknown/all?123", nil, nil, 200, "hello")
+	d.wantRaw("", "GET", "/unknown/k?123", nil, nil, 403, "AccessDenied")
+	d.wantRaw("alice", "GET", "/unknown/none?123", nil, nil, 404, "NoSuchKey")
+	d.wantRaw("alice", "PUT", "/unknown/k?v=1", []byte("changed"), nil, 200, "")
+	for _, method := range []string{"PUT", "DELETE"} {
+		d.wantRaw("alice", method, "/unknown/k?123", nil, nil, 501, method+" ?123 is not implemented")
+	}
+	d.wantRaw("alice", "GET", "/unknown/k", nil, nil, 200, "changed")
+}
+
 func TestPresignedByAwsCli(t *testing.T) {
 	aws, err := exec.LookPath("aws")
 	if err != nil {

@@ -15,7 +15,8 @@
 // # Invariants
 //
 // A request runs one operation of the table in operations.go. A sub-resource that
-// is not implemented, or not known, never falls through to the base operation.
+// is not implemented never falls through to the base operation, and one that is not
+// known only to one that reads.
 //
 // Nothing is held for a request, and nothing of its body is read, before it is
 // authenticated, its bucket exists and its operation is allowed. A form, which

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// nouns name the sub-resources of S3 that this door refuses. A name that
-// begins with a verb stands for itself; others get one from the method.
+// nouns name the sub-resources of S3 that this door refuses, all of them: reads ignore
+// what is not here. A name that begins with a verb stands for itself; others get one
+// from the method.
 var bucketNouns = map[string]string{
 	"abac": "BucketAbac", "accelerate": "BucketAccelerateConfiguration", "acl": "BucketAcl", "analytics": "BucketAnalyticsConfiguration",
 	"cors": "BucketCors", "delete": "DeleteObjects", "encryption": "BucketEncryption", "intelligent-tiering": "BucketIntelligentTieringConfiguration",
@@ -94,8 +95,12 @@ func (q *request) choose(ops *methodOps) (*operation, error) {
 		if parameters[name] || strings.HasPrefix(strings.ToLower(name), "x-") || strings.HasPrefix(name, "response-") {
 			continue
 		}
-		// A parameter without a value can only be a sub-resource that this
-		// version does not know.
+		// A parameter without a value is a sub-resource of the other level, or one that
+		// this version does not know, which must not turn into a change. Reads ignore what
+		// nobody knows, as S3 does: clients add such things to pass by caches.
+		if isRead(q.r.Method) && bucketNouns[name] == "" && objectNouns[name] == "" {
+			continue
+		}
 		if !slices.ContainsFunc(values, func(v string) bool { return v != "" }) {
 			return &operation{name: q.r.Method + " ?" + name, needs: needNothing}, nil
 		}

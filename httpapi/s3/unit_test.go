@@ -321,7 +321,9 @@ func TestRefusedByName(t *testing.T) {
 		"POST /b/k?restore": "RestoreObject", "POST /b/k?select&select-type=2": "SelectObjectContent", "GET /b/k?torrent": "GetObjectTorrent",
 		"DELETE /b/k?acl": "DeleteObjectAcl", "PUT /b/k?uploads": "CreateMultipartUpload", "DELETE /b/k?partNumber=1": "UploadPart",
 		"HEAD /b/k?acl": "GetObjectAcl", "DELETE /b/k?future": "DELETE ?future",
-		"PUT /b/k?future=": "PUT ?future", "PUT /b?future": "PUT ?future", "DELETE /b?future": "DELETE ?future", "GET /?future": "GET ?future",
+		"PUT /b/k?future=": "PUT ?future", "PUT /b?future": "PUT ?future", "DELETE /b?future": "DELETE ?future", "POST /b/k?future": "POST ?future",
+		// Of the other level, alone and beside what nobody knows.
+		"GET /b/k?policy": "GET ?policy", "GET /b?torrent&123": "GET ?torrent", "HEAD /b/k?lifecycle": "", "GET /b/k?123&torrent": "GetObjectTorrent",
 	} {
 		method, target, _ := strings.Cut(request, " ")
 		w := anonymously(s, method, target, "localhost", nil)
