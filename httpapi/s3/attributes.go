@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"errors"
 	"math"
 	"net/http"
 	"slices"
@@ -35,7 +36,10 @@ func (q *request) getObjectAttributes() error {
 	opts.Checksums = slices.Contains(asked, "Checksum") || slices.Contains(asked, "ObjectParts")
 	info, err := q.fs.HeadObject(q.ctx, q.name, opts)
 	if err != nil {
-		return q.readFailed(&info, err)
+		if errors.Is(err, vfs.ErrNotModified) {
+			q.setValidators(q.w.Header(), &info)
+		}
+		return err
 	}
 	var x xmlWriter
 	x.start("GetObjectAttributesResponse", xmlNamespace)

@@ -79,20 +79,31 @@ func (q *request) readOptions() vfs.GetOptions {
 
 var acceptRanges = []string{"bytes"} // never changed
 
-// readFailed answers conditions that do not hold.
+// readFailed answers conditions that do not hold: 304 with what the object would have come
+// with, of which writeError keeps what caches need.
 func (q *request) readFailed(info *vfs.ObjectInfo, err error) error {
-	if !errors.Is(err, vfs.ErrNotModified) && !errors.Is(err, vfs.ErrPrecondition) {
-		return err
-	}
-	if info == nil {
-		return err
-	}
-	if errors.Is(err, vfs.ErrNotModified) {
-		h := q.w.Header()
-		setETag(h, info.ETag)
-		h.Set("Last-Modified", httpapi.DateText(info.Modified))
+	if info != nil && errors.Is(err, vfs.ErrNotModified) {
+		if err := q.describe(info); err != nil {
+			return err
+		}
 	}
 	return err
+}
+
+// describe sets the headers that are the same whatever is sent of an object.
+func (q *request) describe(info *vfs.ObjectInfo) error {
+	h := q.w.Header()
+	q.setMeta(h, &info.Meta)
+	if err := q.override(h); err != nil {
+		return err
+	}
+	q.setValidators(h, info)
+	return nil
+}
+
+func (q *request) setValidators(h http.Header, info *vfs.ObjectInfo) {
+	h["ETag"] = q.one(quoteETag(info.ETag)) // S3's own spelling
+	h["Last-Modified"] = q.one(httpapi.DateText(info.Modified))
 }
 
 // readHeader sets the headers of a response and returns what is to be sent.
@@ -102,12 +113,9 @@ func (q *request) readHeader(info *vfs.ObjectInfo, checksums bool) (httpapi.Rang
 	if err != nil {
 		return span, 0, err
 	}
-	q.setMeta(h, &info.Meta)
-	if err := q.override(h); err != nil {
+	if err := q.describe(info); err != nil {
 		return span, 0, err
 	}
-	h["ETag"] = q.one(quoteETag(info.ETag)) // S3's own spelling
-	h["Last-Modified"] = q.one(httpapi.DateText(info.Modified))
 	h["Accept-Ranges"] = acceptRanges
 	h["Content-Length"] = q.one(itoa(span.Len))
 	if q.q.Has("partNumber") && len(info.Parts) > 0 {

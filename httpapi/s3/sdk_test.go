@@ -412,6 +412,35 @@ func TestRangesAndConditions(t *testing.T) {
 	wantCode(t, "part", err, "InvalidPartNumber")
 }
 
+// TestNotModified: 304 has what 200 says to caches, and nothing of the content that it does
+// not send (RFC 9110, section 15.4.5).
+func TestNotModified(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "cond")
+	said := map[string]string{"Cache-Control": "max-age=60", "Expires": "Thu, 01 Dec 2094 16:00:00 GMT", "Content-Language": "de", "X-Amz-Meta-A": "b", "Content-Type": "text/a"}
+	d.wantRaw("alice", "PUT", "/cond/cached", []byte("cached"), said, 200, "")
+	cors := `<CORSConfiguration><CORSRule><AllowedOrigin>https://page</AllowedOrigin><AllowedMethod>GET</AllowedMethod></CORSRule></CORSConfiguration>`
+	d.wantRaw("alice", "PUT", "/cond?cors", []byte(cors), nil, 200, "")
+	for _, query := range []string{"", "?response-cache-control=no-store&response-expires=never&response-content-type=text/b"} {
+		for _, method := range []string{"GET", "HEAD"} {
+			all, _ := d.wantRaw("alice", method, "/cond/cached"+query, nil, map[string]string{"Origin": "https://page"}, 200, "")
+			for name, value := range map[string]string{"If-None-Match": all.Header.Get("ETag"), "If-Modified-Since": all.Header.Get("Last-Modified")} {
+				res, body := d.wantRaw("alice", method, "/cond/cached"+query, nil, map[string]string{"Origin": "https://page", name: value}, 304, "")
+				for _, kept := range []string{"ETag", "Last-Modified", "Cache-Control", "Expires", "Vary"} {
+					if got, want := res.Header.Get(kept), all.Header.Get(kept); got != want || want == "" {
+						t.Errorf("%s %s, %s: %s %q, want %q", method, query, name, kept, got, want)
+					}
+				}
+				for _, gone := range []string{"Content-Type", "Content-Language", "Content-Length", "X-Amz-Meta-A", "Accept-Ranges"} {
+					if res.Header.Get(gone) != "" || body != "" {
+						t.Errorf("%s %s, %s: %s is %q", method, query, name, gone, res.Header.Get(gone))
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestChecksums(t *testing.T) {
 	d := openDoor(t, Config{})
 	c := d.bucket("alice", "sums")
