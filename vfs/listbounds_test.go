@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,5 +115,33 @@ func TestListPageBytes(t *testing.T) {
 	}
 	if total != n || pages < 2 {
 		t.Errorf("%d uploads on %d pages", total, pages)
+	}
+}
+
+// A page that ends at what is no object goes on with all that stands behind it, also where the
+// name of that is a common prefix.
+func TestListPassesOver(t *testing.T) {
+	fs := openTest(t, mem.New(mem.Options{}))
+	bucketFS(t, fs)
+	bucket := mustLookup(t, fs, RootIno, "bucket").Ino
+	const links = 10_050 // more than a page passes over
+	files := make(map[string][]string)
+	for i := range links {
+		name := fmt.Sprintf("k%05d-", i)
+		_, err := fs.Symlink(bg, Root, bucket, name, "nowhere")
+		want(t, err, nil)
+		if i%1000 == 0 || i > 9950 && i%3 == 0 {
+			mustFile(t, fs, bucket, name+"x")
+			files[""], files["-"], files["-x"] = append(files[""], name+"x"), append(files["-"], name), append(files["-x"], name+"x")
+		}
+	}
+	mustFile(t, fs, bucket, "last")
+	files["/"] = files[""]
+	for delim, expect := range files {
+		keys, pages := listPages(t, fs, ListOptions{Delimiter: delim})
+		slices.Sort(keys) // of each page objects come first
+		if expect = append(expect, "last"); !slices.Equal(keys, expect) || pages < 2 {
+			t.Errorf("delimiter %q: %d of %d keys on %d pages", delim, len(keys), len(expect), pages)
+		}
 	}
 }

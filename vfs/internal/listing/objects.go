@@ -100,7 +100,8 @@ type lister struct {
 	last  string // last key or common prefix returned
 	// passed counts the entries that are no objects.
 	passed int
-	bytes  int // of the keys and common prefixes returned
+	ends   string // if set, the page ends behind what has this prefix
+	bytes  int    // of the keys and common prefixes returned
 }
 
 // run walks straight to the directory of the prefix and lists from there.
@@ -237,6 +238,9 @@ func (l *lister) read(buf []listEntry, at below, start, end []byte, limit int) (
 
 // entry lists one entry of a directory, and of a directory what is below.
 func (l *lister) entry(e *listEntry) error {
+	if l.ends != "" && !strings.HasPrefix(e.key, l.ends) {
+		return l.end(l.ends)
+	}
 	if l.tooLong(e.key) {
 		return l.pass(e.key) // a directory with all that is below
 	}
@@ -290,7 +294,17 @@ func (l *lister) pass(key string) error {
 	if l.passed++; l.passed < maxPassed {
 		return nil
 	}
-	l.page.Truncated, l.page.Next = true, key
+	if l.commonPrefix(key) == key {
+		// As StartAfter it stands for all keys that begin so, which were not returned.
+		l.ends = key
+		return nil
+	}
+	return l.end(key)
+}
+
+// end ends a page that goes on after next.
+func (l *lister) end(next string) error {
+	l.page.Truncated, l.page.Next = true, next
 	return errPageFull
 }
 
@@ -343,10 +357,7 @@ func (l *lister) room() int {
 	return l.o.MaxKeys - len(l.page.Objects) - len(l.page.CommonPrefixes)
 }
 
-func (l *lister) full() error {
-	l.page.Truncated, l.page.Next = true, l.last
-	return errPageFull
-}
+func (l *lister) full() error { return l.end(l.last) }
 
 // commonPrefix returns the part of key up to the first delimiter behind the
 // prefix, "" if there is none.
