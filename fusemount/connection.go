@@ -310,7 +310,8 @@ func (c *connection) places() (list [][]byte) {
 
 // shares reports whether the superblock serves a mount with opt as well. What
 // the kernel keeps for each mount does not matter: read-only, nosuid, nodev,
-// noexec, noatime, nodiratime, the source's name, and which directory is shown.
+// noexec, noatime, nodiratime, nosymfollow, the source's name, and which directory is
+// shown.
 func (c *connection) shares(opt *Options) bool {
 	own := &c.raw.opt
 	transport := TransportDevice

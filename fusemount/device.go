@@ -68,6 +68,8 @@ func directFlags(opt Options) uintptr {
 			flags |= unix.MS_NOATIME
 		case "nodiratime":
 			flags |= unix.MS_NODIRATIME
+		case "nosymfollow":
+			flags |= unix.MS_NOSYMFOLLOW
 		case "sync":
 			flags |= unix.MS_SYNCHRONOUS
 		}

@@ -67,7 +67,7 @@ func TestMountsShare(t *testing.T) {
 		needShared(t)
 		m := NewMounts(openFS(t))
 		one, a := mountOf(t, m, Options{Transport: over})
-		two, b := mountOf(t, m, Options{Transport: over, ReadOnly: true, FSName: "another", MountFlags: []string{"suid", "noexec", "noatime"}})
+		two, b := mountOf(t, m, Options{Transport: over, ReadOnly: true, FSName: "another", MountFlags: []string{"suid", "noexec", "noatime", "nosymfollow"}})
 		other, _ := mountOf(t, m, Options{Transport: over, AttrTimeout: time.Second})
 		if device(t, one) != device(t, two) || a.conn != b.conn {
 			t.Error("the mounts share no superblock")
@@ -82,10 +82,20 @@ func TestMountsShare(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(two, "x")); err != nil {
 			t.Error(err)
 		}
-		for dir, want := range map[string][]string{one: {"rw", "nosuid", "nodev", "relatime"}, two: {"ro", "nodev", "noexec", "noatime"}} {
+		for dir, want := range map[string][]string{one: {"rw", "nosuid", "nodev", "relatime"}, two: {"ro", "nodev", "noexec", "noatime", "nosymfollow"}} {
 			if got := flagsOf(dir); !slices.Equal(got, want) {
 				t.Errorf("flags %v, want %v", got, want)
 			}
+		}
+		must(t, os.Symlink("x", filepath.Join(one, "link")))
+		for dir, want := range map[string]error{one: nil, two: syscall.ELOOP} {
+			if _, err := os.Stat(filepath.Join(dir, "link")); !errors.Is(err, want) {
+				t.Errorf("through a link: %v, want %v", err, want)
+			}
+		}
+		must(t, Remount(two, []string{"symfollow"}))
+		if _, err := os.Stat(filepath.Join(two, "link")); err != nil {
+			t.Error(err)
 		}
 		if entry := strings.Join(mountEntry(two), " "); !strings.Contains(entry, " - fuse.ogw another ") {
 			t.Errorf("mount table: %s", entry)

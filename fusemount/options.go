@@ -62,7 +62,7 @@ type Options struct {
 	// in the kernel's cache by which it could be looked up.
 	NoHandles bool
 	// MountFlags are further flags: suid, nosuid, dev, nodev, exec, noexec,
-	// noatime, nodiratime, sync. Default nosuid, nodev.
+	// noatime, nodiratime, nosymfollow, sync. Default nosuid, nodev.
 	MountFlags []string
 	// Transport is how requests come from the kernel.
 	Transport Transport

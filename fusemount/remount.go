@@ -19,13 +19,14 @@ var remountFlags = map[string]struct{ set, clear uint64 }{
 	"noatime": {unix.MOUNT_ATTR_NOATIME, unix.MOUNT_ATTR__ATIME}, "relatime": {unix.MOUNT_ATTR_RELATIME, unix.MOUNT_ATTR__ATIME},
 	"atime":      {unix.MOUNT_ATTR_RELATIME, unix.MOUNT_ATTR__ATIME},
 	"nodiratime": {unix.MOUNT_ATTR_NODIRATIME, 0}, "diratime": {0, unix.MOUNT_ATTR_NODIRATIME},
+	"nosymfollow": {unix.MOUNT_ATTR_NOSYMFOLLOW, 0}, "symfollow": {0, unix.MOUNT_ATTR_NOSYMFOLLOW},
 }
 
 // Remount changes flags of the mount at dir, whoever serves it: ro, rw, suid,
-// nosuid, dev, nodev, exec, noexec, noatime, relatime, nodiratime, diratime; of two
-// that exclude each other, the later one counts. sync and allow_other belong to all
-// mounts of a superblock, and stay as they are. ErrMountPoint, ErrNoRights, unix.EBUSY for ro while programs
-// have files open for writing.
+// nosuid, dev, nodev, exec, noexec, noatime, relatime, nodiratime, diratime,
+// nosymfollow, symfollow; of two that exclude each other, the later one counts. sync and
+// allow_other belong to all mounts of a superblock, and stay as they are. ErrMountPoint,
+// ErrNoRights, unix.EBUSY for ro while programs have files open for writing.
 func Remount(dir string, flags []string) error {
 	entry := mountEntry(dir)
 	i := slices.Index(entry, "-")
@@ -68,7 +69,8 @@ func writableSuperblock(dir string) error {
 	flags := uintptr(unix.MS_REMOUNT)
 	for _, name := range strings.Split(mountEntry(dir)[5], ",") {
 		flags |= map[string]uintptr{"nosuid": unix.MS_NOSUID, "nodev": unix.MS_NODEV, "noexec": unix.MS_NOEXEC,
-			"noatime": unix.MS_NOATIME, "relatime": unix.MS_RELATIME, "nodiratime": unix.MS_NODIRATIME}[name]
+			"noatime": unix.MS_NOATIME, "relatime": unix.MS_RELATIME, "nodiratime": unix.MS_NODIRATIME,
+			"nosymfollow": unix.MS_NOSYMFOLLOW}[name]
 	}
 	return unix.Mount("", dir, "", flags, "")
 }

@@ -62,7 +62,7 @@ func mountAttributes(opt *Options) (attributes int) {
 	}{
 		{unix.MS_RDONLY, unix.MOUNT_ATTR_RDONLY}, {unix.MS_NOSUID, unix.MOUNT_ATTR_NOSUID}, {unix.MS_NODEV, unix.MOUNT_ATTR_NODEV},
 		{unix.MS_NOEXEC, unix.MOUNT_ATTR_NOEXEC}, {unix.MS_NOATIME, unix.MOUNT_ATTR_NOATIME},
-		{unix.MS_NODIRATIME, unix.MOUNT_ATTR_NODIRATIME},
+		{unix.MS_NODIRATIME, unix.MOUNT_ATTR_NODIRATIME}, {unix.MS_NOSYMFOLLOW, unix.MOUNT_ATTR_NOSYMFOLLOW},
 	} {
 		if flags&x.flag != 0 {
 			attributes |= x.attribute

@@ -47,8 +47,8 @@ Options of -o, as in fstab: ro, allow_other, nonempty, subtree=PATH, dir=FOLDER,
 config=FILE, set=SECTION.KEY=VALUE, fsname=NAME, metrics=ADDRESS, wait=TIME,
 writeback, flush_behind, no_handles, survive, abandon=TIME,
 io_uring=auto|on|off, entry_timeout=SECONDS, attr_timeout=SECONDS, suid,
-nosuid, dev, nodev, exec, noexec, noatime, nodiratime, sync. remount changes ro, rw and those from
-suid to nodiratime of a mount that is there. Those for mount and systemd (noauto, _netdev,
+nosuid, dev, nodev, exec, noexec, noatime, nodiratime, nosymfollow, sync. remount changes ro, rw and
+those from suid to nosymfollow of a mount that is there. Those for mount and systemd (noauto, _netdev,
 x-systemd.*) are ignored. Linked to /sbin/mount.fuse.ogw, this program serves
 
    mount -t fuse.ogw /var/lib/ogw /mnt/ogw -o allow_other

@@ -23,14 +23,14 @@ func TestMountOptions(t *testing.T) {
 	var o mountOptions
 	err := o.parse(`rw,noauto,_netdev,x-systemd.automount,X-mount.mkdir,comment=a b,allow_other,subtree=photos/a\,b,dir=/srv/ogw`, false)
 	if err == nil {
-		err = o.parse("set=log.level=debug,set=cluster.cache=64MiB,noexec,noatime,attr_timeout=0.5,wait=2s,metrics=127.0.0.1:1,ro", false)
+		err = o.parse("set=log.level=debug,set=cluster.cache=64MiB,noexec,noatime,nosymfollow,attr_timeout=0.5,wait=2s,metrics=127.0.0.1:1,ro", false)
 	}
 	half := 0.5
 	want := mountOptions{dir: "/srv/ogw", set: []string{"log.level=debug", "cluster.cache=64MiB"}, metrics: "127.0.0.1:1", wait: 2 * time.Second,
-		flags: []string{"rw", "allow_other", "noexec", "noatime", "ro"},
+		flags: []string{"rw", "allow_other", "noexec", "noatime", "nosymfollow", "ro"},
 		fixed: []string{"subtree", "dir", "set", "set", "attr_timeout", "wait", "metrics"}}
 	want.mount.AllowOther, want.mount.ReadOnly, want.mount.Subtree = true, true, "photos/a,b"
-	want.mount.Flags, want.mount.AttrTimeout = []string{"noexec", "noatime"}, &half
+	want.mount.Flags, want.mount.AttrTimeout = []string{"noexec", "noatime", "nosymfollow"}, &half
 	if err != nil || !reflect.DeepEqual(o, want) {
 		t.Errorf("%+v %v\nwant %+v", o, err, want)
 	}
@@ -134,6 +134,10 @@ test "$(flags mnt)" = rw,relatime || say "after remount: $(flags mnt)"
 mount -o remount,nodiratime mnt
 test "$(flags mnt)" = rw,nodiratime,relatime || say "after remount,nodiratime: $(flags mnt)"
 mount -o remount,diratime mnt
+"$ogw" mount -o remount,ro,nosymfollow mnt
+"$ogw" mount -o remount,rw mnt
+test "$(flags mnt)" = rw,relatime,nosymfollow || say "after remount,nosymfollow: $(flags mnt)"
+"$ogw" mount -o remount,symfollow mnt
 refused "sync" mount -o remount,sync mnt
 mount -o remount,allow_other mnt # it has it
 refused "survive: umount and mount again" "$ogw" mount -o remount,survive mnt

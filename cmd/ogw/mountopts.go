@@ -110,10 +110,10 @@ func ownOptions() []mountOption {
 const maxKernelCache = 24 * time.Hour
 
 // kernelFlags are passed on to the kernel.
-var kernelFlags = []string{"suid", "nosuid", "dev", "nodev", "exec", "noexec", "noatime", "nodiratime", "sync"}
+var kernelFlags = []string{"suid", "nosuid", "dev", "nodev", "exec", "noexec", "noatime", "nodiratime", "nosymfollow", "sync"}
 
 // defaultFlags are what holds without one of kernelFlags.
-var defaultFlags = map[string]string{"atime": "noatime", "relatime": "noatime", "diratime": "nodiratime", "async": "sync"}
+var defaultFlags = map[string]string{"atime": "noatime", "relatime": "noatime", "diratime": "nodiratime", "symfollow": "nosymfollow", "async": "sync"}
 
 // refusedOptions are those of mount(8) that ask for what we do not have.
 var refusedOptions = map[string]string{

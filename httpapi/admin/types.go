@@ -87,7 +87,8 @@ type Mount struct {
 	// Abandon bounds in seconds how long it is kept without a server; nil is
 	// for ever.
 	Abandon *float64 `json:"abandon,omitempty"`
-	// Flags of the kernel: suid, nosuid, dev, nodev, exec, noexec, noatime, sync.
+	// Flags of the kernel: suid, nosuid, dev, nodev, exec, noexec, noatime, nodiratime,
+	// nosymfollow, sync.
 	Flags []string `json:"flags,omitempty"`
 	// EntryTimeout and AttrTimeout bound in seconds how long the kernel keeps
 	// names and attributes; nil is the default.
