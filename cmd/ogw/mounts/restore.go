@@ -14,14 +14,17 @@ import (
 )
 
 // save writes the record; t.mu is held.
-func (t *Table) save() {
+func (t *Table) save() { t.record.write(t.entries()) }
+
+// entries is what the record has to say; t.mu is held.
+func (t *Table) entries() []entry {
 	list := []entry{}
 	for _, m := range t.list {
 		if !m.removed && (!t.closed || m.Returns || m.server.Left()) {
 			list = append(list, m.entry)
 		}
 	}
-	t.record.write(append(list, t.absent...))
+	return append(list, t.absent...)
 }
 
 // dropAbsent takes dir out of what is absent; t.mu is held.
@@ -72,6 +75,18 @@ func (t *Table) strike(dir string) error {
 	t.dropAbsent(dir)
 	t.save()
 	return nil
+}
+
+// ended is strike for a mount of this process. That may have closed the record by then,
+// since it ends with its last mount: nothing is wrong if it left this one out.
+func (t *Table) ended(dir string) error {
+	err := t.strike(dir)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil && !slices.ContainsFunc(t.entries(), func(e entry) bool { return e.Dir == dir }) {
+		return nil
+	}
+	return err
 }
 
 // removeAbsent is Remove of what is not served. What another process has mounted

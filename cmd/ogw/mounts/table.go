@@ -234,7 +234,7 @@ func (t *Table) Remove(dir string, lazy bool) error {
 	if err != nil {
 		return err
 	}
-	return t.strike(dir)
+	return t.ended(dir)
 }
 
 // LazyHint follows a message about a busy mount.

@@ -1,0 +1,78 @@
+package mounts
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"ogw/cluster/mem"
+	"ogw/fusemount"
+	"ogw/httpapi/admin"
+	"ogw/vfs"
+)
+
+// newTable is the table of a process whose mounts come back or not.
+func newTable(t *testing.T, returns bool) *Table {
+	t.Helper()
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		t.Skip(err)
+	}
+	store := mem.New(mem.Options{})
+	fs, err := vfs.Open(t.Context(), store, vfs.Config{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := Open(t.Context(), Config{FS: fs, Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Returns: returns,
+		Audit: func(string, string, string) {}})
+	t.Cleanup(func() {
+		table.Close()
+		if err := errors.Join(fs.Close(context.Background()), store.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return table
+}
+
+// TestRemoveEndsProcess: whose last mount was removed may have closed the record before
+// the removal looks at it.
+func TestRemoveEndsProcess(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		returns bool
+		stopped bool // by somebody else, who has the mount come back
+		want    error
+	}{
+		{"alone", false, false, nil},
+		{"returns", true, false, nil},
+		{"stopped", true, true, vfs.ErrClosed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			table, dir := newTable(t, c.returns), t.TempDir()
+			if err := table.Add(t.Context(), admin.Mount{Dir: dir}); err != nil {
+				t.Fatal(err)
+			}
+			empty := make(chan struct{})
+			table.mu.Lock()
+			table.onEmpty = func() { close(empty) }
+			table.mu.Unlock()
+			m, _ := table.at(dir)
+			if c.stopped {
+				table.Close()
+			} else if err := m.server.Unmount(); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-empty:
+			case <-time.After(time.Minute):
+				t.Fatal("the mount does not end")
+			}
+			table.Close()
+			if err := table.ended(dir); !errors.Is(err, c.want) || fusemount.IsMount(dir) {
+				t.Errorf("%v, want %v", err, c.want)
+			}
+		})
+	}
+}
