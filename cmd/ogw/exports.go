@@ -109,8 +109,12 @@ func (e *export) runAdd(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	var pending error
+	if x.Pending != "" {
+		pending = fmt.Errorf("export %s was added, but is not served yet: %s; the next change of exports, or a restart, has it served", x.ID, x.Pending)
+	}
 	if e.json {
-		return e.printJSON(x)
+		return errors.Join(e.printJSON(x), pending)
 	}
 	path := x.Path
 	if x.Secret != "" {
@@ -118,11 +122,12 @@ func (e *export) runAdd(ctx context.Context, s *session) error {
 		e.printf("The secret is printed this once.\n")
 	}
 	gateways, err := e.nfsGateways(ctx, s)
-	if err != nil {
-		return err
+	if err != nil { // what is printed once is printed all the same
+		e.printf("export %s\npath    %s\n", x.ID, path)
+		return errors.Join(pending, fmt.Errorf("export %s was added, but the gateways that it is mounted from are not known: %w", x.ID, err))
 	}
 	e.printf("export %s\n%s", x.ID, exportMounts(gateways, path))
-	return nil
+	return pending
 }
 
 // nfsGateways are those that run, else those that the configuration names.

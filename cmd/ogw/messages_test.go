@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"syscall"
@@ -88,6 +91,33 @@ func TestExportMounts(t *testing.T) {
 	}
 	if out := w.ok("export", "add", "--help"); !strings.Contains(out, "of the anonymous user (default: 65534)") || strings.Contains(out, "default: -1") {
 		t.Errorf("%s", out)
+	}
+}
+
+// TestExportSecretIsPrinted: what went wrong after an export was made is told besides its
+// secret, which nobody has otherwise.
+func TestExportSecretIsPrinted(t *testing.T) {
+	for _, c := range []struct{ name, answer, say string }{
+		{"not served yet", `{"id": "e1", "path": "/", "clients": [], "secret": "word", "pending": "the store is busy"}`, "export e1 was added, but is not served yet: the store is busy"},
+		{"gateways not known", `{"id": "e1", "path": "/", "clients": [], "secret": "word"}`, "export e1 was added, but the gateways"},
+	} {
+		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v1/exports" {
+				w.WriteHeader(http.StatusInternalServerError)
+			} else if _, err := io.WriteString(w, c.answer); err != nil {
+				t.Error(err)
+			}
+		}))
+		w := newWorld(t)
+		out, errs, code := w.ogw("export", "add", "/", "--secret", "--admin", api.URL, "--set", "admin.token=a-long-admin-token")
+		if code != exitFailure || !strings.Contains(out, "/@word") || !strings.Contains(errs, c.say) {
+			t.Errorf("%s: %d %s%s", c.name, code, out, errs)
+		}
+		out, errs, code = w.ogw("export", "add", "/", "--secret", "--json", "--admin", api.URL, "--set", "admin.token=a-long-admin-token")
+		if pending := strings.Contains(c.answer, "pending"); !strings.Contains(out, `"word"`) || (code != 0) != pending || pending && !strings.Contains(errs, c.say) {
+			t.Errorf("%s: %d %s%s", c.name, code, out, errs)
+		}
+		api.Close()
 	}
 }
 

@@ -284,7 +284,8 @@ func (c *Client) ListExports(ctx context.Context) ([]Export, error) {
 	return ask[[]Export](ctx, c, "GET", "/v1/exports", nil)
 }
 
-// AddExport adds an export; the result holds the secret, if one was asked for.
+// AddExport adds an export; the result holds the secret, if one was asked for, and
+// Export.Pending.
 func (c *Client) AddExport(ctx context.Context, q AddExport) (Export, error) {
 	return ask[Export](ctx, c, "POST", "/v1/exports", q)
 }

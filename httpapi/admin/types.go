@@ -288,6 +288,9 @@ type Export struct {
 	NeedsSecret bool `json:"needs_secret"`
 	// Secret is there in the answer to its making only.
 	Secret string `json:"secret,omitempty"`
+	// Pending is there in that answer only: why the servers of the process do not have it
+	// yet, though it is stored.
+	Pending string `json:"pending,omitempty"`
 }
 
 // AddExport asks for a new export.

@@ -248,20 +248,27 @@ func (b *exportBook) Add(ctx context.Context, q admin.AddExport) (admin.Export, 
 	if err != nil {
 		return admin.Export{}, fmt.Errorf("export %s: %w", e.Path, err)
 	}
-	err = b.update(ctx, func(s *storedExports) error {
+	shown, err := b.update(ctx, func(s *storedExports) error {
 		if len(s.Exports) >= maxStoredExports {
 			return fmt.Errorf("%w: %d exports were added already: revoke some", apierr.ErrBadRequest, len(s.Exports))
 		}
 		s.Exports = append(s.Exports, e)
 		return nil
 	})
+	if err != nil {
+		return admin.Export{}, err
+	}
 	e.Secret = secret
-	return e.Export, err
+	if shown != nil { // it is stored all the same, and its secret is nowhere else
+		b.log.Error("an export was added that the servers do not have yet", "export", e.ID, "error", shown)
+		e.Pending = shown.Error()
+	}
+	return e.Export, nil
 }
 
 // Revoke implements admin.Exports.
 func (b *exportBook) Revoke(ctx context.Context, id string) error {
-	return b.update(ctx, func(s *storedExports) error {
+	shown, err := b.update(ctx, func(s *storedExports) error {
 		n := len(s.Exports)
 		s.Exports = slices.DeleteFunc(s.Exports, func(e storedExport) bool { return e.ID == id })
 		if len(s.Exports) == n {
@@ -269,6 +276,10 @@ func (b *exportBook) Revoke(ctx context.Context, id string) error {
 		}
 		return nil
 	})
+	if shown != nil { // who mounted it may still use it
+		return shown
+	}
+	return err
 }
 
 // unknownExport is a vfs.ErrNotExist that speaks of no file.
@@ -284,9 +295,9 @@ func (e *unknownExport) Unwrap() error { return vfs.ErrNotExist }
 
 // update changes what is stored and notifies the servers of this process, also if
 // that fails: the change may be stored for all that, or may have been before, by a
-// request whose client did not wait.
-func (b *exportBook) update(ctx context.Context, change func(*storedExports) error) error {
-	err := b.fs.UpdateSetting(ctx, exportSetting, func(old []byte) ([]byte, error) {
+// request whose client did not wait. shown is why they could not be notified.
+func (b *exportBook) update(ctx context.Context, change func(*storedExports) error) (shown, err error) {
+	err = b.fs.UpdateSetting(ctx, exportSetting, func(old []byte) ([]byte, error) {
 		s, err := decodeExports(old)
 		if err != nil {
 			return nil, err
@@ -296,10 +307,7 @@ func (b *exportBook) update(ctx context.Context, change func(*storedExports) err
 		}
 		return json.Marshal(s)
 	})
-	if shown := b.refresh(context.WithoutCancel(ctx)); shown != nil {
-		return shown
-	}
-	return err
+	return b.refresh(context.WithoutCancel(ctx)), err
 }
 
 // newStoredExport checks what was asked for, and makes a secret.

@@ -101,12 +101,13 @@ func TestExportBook(t *testing.T) {
 type lateKV struct {
 	cluster.KV
 	updated func() // after each Update, if set
+	fails   error  // of each View, if set
 }
 
 func (l *lateKV) View(ctx context.Context, fn func(cluster.Reader) error) error {
 	err := l.KV.View(ctx, fn)
 	time.Sleep(rand.N(time.Millisecond))
-	return err
+	return errors.Join(err, l.fails)
 }
 
 func (l *lateKV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
@@ -178,5 +179,26 @@ func TestRevokeUnanswered(t *testing.T) {
 	}
 	if err := b.Revoke(t.Context(), x.ID); !errors.Is(err, vfs.ErrNotExist) || len(s.Exports()) > 0 {
 		t.Errorf("second try: %v; exported: %+v", err, s.Exports())
+	}
+}
+
+// TestAddUnshown: an export that is stored is answered with its secret, also if the servers
+// could not be notified of it.
+func TestAddUnshown(t *testing.T) {
+	store := mem.New(mem.Options{})
+	kv := &lateKV{KV: store.KV}
+	store.KV = kv
+	b, s := bookOn(t, store, everyInterface)
+	kv.updated = func() { kv.fails = cluster.ErrUnavailable }
+	x, err := b.Add(t.Context(), admin.AddExport{Path: "/", Secret: true})
+	if err != nil || x.Secret == "" || x.Pending == "" || len(s.Exports()) > 0 {
+		t.Errorf("%+v %v; exported: %+v", x, err, s.Exports())
+	}
+	kv.updated, kv.fails = nil, nil
+	if list, err := b.List(t.Context()); err != nil || len(list) != 1 || list[0].ID != x.ID || list[0].Pending != "" {
+		t.Errorf("%+v %v", list, err)
+	}
+	if err := b.refresh(t.Context()); err != nil || len(s.Exports()) != 1 {
+		t.Errorf("%v; exported: %+v", err, s.Exports())
 	}
 }
