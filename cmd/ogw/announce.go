@@ -21,7 +21,8 @@ type announcement struct {
 	Dir      string          `json:"dir"`
 	PID      int             `json:"pid"`
 	Gateways []admin.Gateway `json:"gateways"`
-	// Credentials is the file with root's key, "" where secrets are sealed.
+	// Credentials is the file with root's key, "" if there is none, as where secrets are
+	// sealed.
 	Credentials string `json:"credentials,omitempty"`
 	// First reports whether the credentials were made at this start.
 	First bool `json:"first,omitempty"`

@@ -94,6 +94,15 @@ func (c *credentials) ensureRoot(ctx context.Context, store *vfs.FS) (*users.Acc
 	return &key, c.destroyIfSealed()
 }
 
+// file returns the path, "" if there is none: of a root without keys, or that was made
+// with the data folder of another gateway.
+func (c *credentials) file() string {
+	if _, err := os.Lstat(c.path); err != nil || c.sealed {
+		return ""
+	}
+	return c.path
+}
+
 // follow has the file hold the key that root has now, whatever the name.
 func (c *credentials) follow(ctx context.Context, store *vfs.FS) error {
 	c.mu.Lock()

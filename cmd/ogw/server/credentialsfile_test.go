@@ -60,6 +60,9 @@ func setKeys(t *testing.T, fs *vfs.FS, name string, ids ...string) {
 func kept(t *testing.T, c *credentials, id string) {
 	t.Helper()
 	key, err := readCredentials(c.path)
+	if named := c.file(); (named == c.path) != (id != "") || id == "" && named != "" {
+		t.Errorf("%q is named as the file with key %q", named, id)
+	}
 	if id == "" && !errors.Is(err, os.ErrNotExist) || id != "" && (err != nil || key.ID != id || key.Secret != "secret-of-"+id) {
 		t.Errorf("the file has %+v %v, want %q", key, err, id)
 	}

@@ -69,13 +69,10 @@ func (s *Server) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// RootKey returns where the key of the user root is kept besides the store, "" where
-// secrets are sealed, and the key itself if it was made at this start.
+// RootKey returns where the key of the user root is kept besides the store, "" if
+// nowhere, as where secrets are sealed, and the key itself if it was made at this start.
 func (s *Server) RootKey() (file string, made *users.AccessKey) {
-	if c := s.namespace.credentials; !c.sealed {
-		file = c.path
-	}
-	return file, s.firstKey
+	return s.namespace.credentials.file(), s.firstKey
 }
 
 // Gateways returns the gateways, as the API returns them.
