@@ -50,6 +50,17 @@ func Join(ctx context.Context, c *cluster.Cluster, me Gateway, log *slog.Logger)
 	return &out, nil
 }
 
+// IsStore reports whether kv holds a store, of any version. Open makes one where there is
+// none.
+func IsStore(ctx context.Context, kv cluster.KV) (there bool, err error) {
+	err = kv.View(ctx, func(r cluster.Reader) error {
+		b, err := r.Get(record.SuperKey())
+		there = b != nil
+		return err
+	})
+	return there, fserr.Map(err)
+}
+
 // Gateways are the processes that use the store, as they said themselves, and, where
 // several do, for how long this one has seen the beat of each stand still. The
 // embedded engine has none.

@@ -256,8 +256,10 @@ func TestGatewayNewer(t *testing.T) {
 func TestGatewayCannotBegin(t *testing.T) {
 	t.Parallel()
 	x := startShared(t, startEtcdMeta)
+	x.gateway(nil).Stop() // makes the store
 	nobody := testenv.FreeAddr(t)
 	for name, test := range map[string]struct{ conf, says string }{
+		"another name":   {"store = \"another\"\n" + x.conf, `has none with the name "another"`},
 		"no etcd":        {x.lines("etcd://" + nobody), nobody},
 		"no PostgreSQL":  {x.lines("postgres://u@" + nobody + "/db"), "connection refused"},
 		"another secret": {strings.Replace(x.conf, x.s3.Secret, "secret", 1), "SignatureDoesNotMatch"},

@@ -86,7 +86,7 @@ func (e *engine) close(served bool) (err error) {
 type EngineOptions struct {
 	Version string
 	Log     *slog.Logger
-	// Make has a data folder without a store become one.
+	// Make has a store made where there is none.
 	Make bool
 }
 
@@ -104,7 +104,18 @@ func openCluster(ctx context.Context, c *config.Config, by opener) (e *cluster.C
 			MemTableBytes: by.budgets.memTable, MustExist: by.finds,
 		})
 	}
+	if errors.Is(err, cluster.ErrNoStore) {
+		return nil, fmt.Errorf("%w; %s", err, noStore(c.Cluster.Engine))
+	}
 	return e, explain(err)
+}
+
+// noStore is what to do where a command finds no store.
+func noStore(engine string) string {
+	if engine == config.EngineShared {
+		return "see cluster.store and cluster.metadata, or make a store with ogw serve"
+	}
+	return "mount the disk that it is on, name its folder with --dir, or make a store with ogw serve"
 }
 
 // CheckDir returns why a data folder cannot be one.
@@ -121,8 +132,6 @@ func explain(err error) error {
 	switch {
 	case errors.Is(err, cluster.ErrLocked):
 		return fmt.Errorf("%w; stop it, or talk to it through the same --dir once it serves", err)
-	case errors.Is(err, cluster.ErrNoStore):
-		return fmt.Errorf("%w; mount the disk that it is on, name its folder with --dir, or make a store with ogw serve", err)
 	case errors.Is(err, cluster.ErrFormat):
 		return fmt.Errorf("%w; it is left as it is", err)
 	case errors.Is(err, cluster.ErrMismatch):

@@ -30,8 +30,8 @@ type LocalOptions struct {
 	MovedTo string
 }
 
-// OpenLocal opens the store of a data folder, which is there: a command makes none
-// in the folder of a disk that is not mounted. Nothing listens, and nothing is done
+// OpenLocal opens the store of a data folder, or of servers of others, which is there: a
+// command makes none in the folder of a disk that is not mounted, or under a wrong name. Nothing listens, and nothing is done
 // in the background.
 func OpenLocal(ctx context.Context, cfg *config.Config, o LocalOptions) (*Local, error) {
 	l := &Local{}

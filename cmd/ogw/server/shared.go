@@ -37,7 +37,7 @@ type opener struct {
 	budgets  budgets
 	openWait time.Duration // for servers that do not answer
 	serves   bool          // with background work, not for one command
-	finds    bool          // makes no store; those of servers of others are not looked for
+	finds    bool          // makes no store
 	log      *slog.Logger
 }
 
@@ -121,6 +121,11 @@ func joinShared(ctx context.Context, c *config.Config, folder *local.Folder, by 
 			err = errors.Join(err, halves.KV.Close())
 		}
 	}()
+	if by.finds {
+		if err := findStore(ctx, &c.Cluster, halves.KV); err != nil {
+			return nil, err
+		}
+	}
 	if halves.Blobs, err = openObjects(ctx, &c.Cluster); err != nil {
 		return nil, fmt.Errorf("cluster.objects: %w", err)
 	}
@@ -140,6 +145,19 @@ func joinShared(ctx context.Context, c *config.Config, folder *local.Folder, by 
 		by.log.Warn("if this process ends without leaving the store, the next one waits for it", "err", err)
 	}
 	return vfs.Join(ctx, halves, me, by.log)
+}
+
+// findStore fails where the metadata have no store: a name with a slip in it would make
+// another one.
+func findStore(ctx context.Context, c *config.Cluster, kv cluster.KV) error {
+	there, err := vfs.IsStore(ctx, kv)
+	if err != nil {
+		return fmt.Errorf("cluster.metadata: %w", err)
+	}
+	if !there {
+		return fmt.Errorf("%w: %s has none with the name %q", cluster.ErrNoStore, c.Metadata, c.Store)
+	}
+	return nil
 }
 
 func openMetadata(ctx context.Context, c *config.Cluster, peers *coherence.Client) (cluster.KV, error) {

@@ -3,8 +3,10 @@ package server
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"ogw/cluster"
@@ -77,4 +79,23 @@ func TestReadCacheOfAnotherHistory(t *testing.T) {
 	serveOnce(t, dir, before, 'b') // both halves as they were then
 	serveOnce(t, dir, nil, 'c')    // another store
 	serveOnce(t, dir, before, 'a')
+}
+
+// TestFindStore: a command takes a name that no store has for no store, and leaves the servers
+// as they are.
+func TestFindStore(t *testing.T) {
+	m := mem.New(mem.Options{})
+	defer m.Close()
+	c := &config.Cluster{Store: "photso", Metadata: "etcd://host:2379"}
+	if err := findStore(t.Context(), c, m.KV); !errors.Is(err, cluster.ErrNoStore) || !strings.Contains(err.Error(), c.Store) {
+		t.Error(err)
+	}
+	fs, err := vfs.Open(t.Context(), m, vfs.Config{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fs.Close(context.Background())
+	if err := findStore(t.Context(), c, m.KV); err != nil {
+		t.Error(err)
+	}
 }
