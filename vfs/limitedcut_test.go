@@ -3,6 +3,7 @@ package vfs
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"ogw/cluster"
@@ -97,6 +98,60 @@ func TestCutBesideManyExtents(t *testing.T) {
 			change(many/2, many)
 			change(0, many/2)
 			want(t, f.Close(bg), nil)
+		})
+	}
+}
+
+// TestUsedOfSparseCopy: what a copy of a sparse file uses is what it stores, however it is
+// cut: programs take a file that uses nothing for one hole.
+func TestUsedOfSparseCopy(t *testing.T) {
+	const data, size = 10_000, 1 << 20
+	for name, limits := range map[string]cluster.Limits{"": {}, "limited": {Ops: 128, Bytes: 3 << 19}} {
+		t.Run(name, func(t *testing.T) {
+			fs := bucketFS(t, openContentTest(t, mem.New(mem.Options{Limits: limits}), Config{InlineBytes: 100}))
+			bucket := mustLookup(t, fs, RootIno, "bucket").Ino
+			put(t, fs, "f", strings.Repeat("0123456789", data/10))
+			want(t, setSize(fs, mustLookup(t, fs, bucket, "f").Ino, size), nil)
+			_, err := fs.CopyObject(bg, ObjectName{"bucket", "f"}, ObjectName{"bucket", "g"}, CopyOptions{})
+			want(t, err, nil)
+			g := mustOpen(t, fs, mustLookup(t, fs, bucket, "g").Ino, OpenRead|OpenWrite)
+			used := func(f *File, what string, want int64) {
+				t.Helper()
+				if err := f.Sync(bg); err != nil {
+					t.Error(err)
+				}
+				if a, err := f.Attr(bg); err != nil || a.Used != want {
+					t.Errorf("%s: %d bytes are used, want %d, %v", what, a.Used, want, err)
+				}
+			}
+			used(g, "copied", data)
+			_, err = g.WriteAt(bg, []byte("x"), size-1)
+			want(t, err, nil)
+			used(g, "written in the hole", data+1)
+			want(t, setSize(fs, g.Ino(), size/2), nil)
+			used(g, "cut in the hole", data)
+			_, err = g.WriteAt(bg, []byte("x"), data/2)
+			want(t, err, nil)
+			used(g, "overwritten", data)
+
+			f := mustOpen(t, fs, mustLookup(t, fs, bucket, "f").Ino, OpenRead|OpenWrite)
+			h := mustOpen(t, fs, mustFile(t, fs, bucket, "h"), OpenRead|OpenWrite)
+			n, err := h.CopyRange(bg, 0, f, data/2, size-data/2)
+			want(t, err, nil)
+			if n != size-data/2 {
+				t.Errorf("%d bytes are copied", n)
+			}
+			used(h, "a range", data/2)
+			want(t, setSize(fs, f.Ino(), size/2), nil) // of what others refer to
+			used(f, "the source, cut", data)
+			want(t, g.Allocate(bg, AllocPunchHole|AllocKeepSize, 0, size/2), nil)
+			used(g, "punched", 0)
+			want(t, setSize(fs, h.Ino(), 1000), nil)
+			used(h, "cut in the data", 1000)
+			for _, x := range []*File{f, g, h} {
+				want(t, x.Close(bg), nil)
+			}
+			mustBeClean(t, fs)
 		})
 	}
 }

@@ -75,9 +75,11 @@ func (ch *Change) CopyRange(t cluster.Txn, dst *record.Inode, c RangeCopy) (copi
 	if err := PutExtents(t, dst.Content, list); err != nil {
 		return 0, 0, err
 	}
-	for i := range list {
-		dst.Used += list[i].Len
+	used, err := newUsage(t, ch.s.lookLimit(1)).ofAll(list, src.Used)
+	if err != nil {
+		return 0, 0, err
 	}
+	dst.Used += used
 	dst.Set(record.FlagRefs, dst.Has(record.FlagRefs) || extents.HasRefs(list))
 	dst.Size = max(oldSize, off+n)
 	return n, 0, release()

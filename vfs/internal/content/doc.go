@@ -36,7 +36,7 @@
 //	collectupload  compact  detach
 //	collect  copyrange  item  truncate
 //	collectstaged  replace  sum  writer
-//	refs
+//	refs  usage
 //	content  reader  relief
 //	store  change
 //	hold  page

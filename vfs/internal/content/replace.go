@@ -36,7 +36,8 @@ func (ch *Change) cut(t cluster.Txn, n *record.Inode, from, to int64, b Bounds) 
 		return to, 0, nil
 	}
 	ch.touch(n.Content)
-	left := remains{make(map[uint64]bool), make(map[record.ContentID]bool)}
+	left := remains{make(map[uint64]bool), make(map[record.ContentID]bool), newUsage(t, ch.s.lookLimit(len(list)))}
+	left.used.dense = n.Used >= n.Size
 	for i := range list {
 		if err := left.cut(t, n, &list[i], from, to); err != nil {
 			return from, 0, err
@@ -68,12 +69,17 @@ func (ch *Change) cut(t cluster.Txn, n *record.Inode, from, to int64, b Bounds) 
 type remains struct {
 	blobs   map[uint64]bool
 	sources map[record.ContentID]bool
+	used    *usage
 }
 
 // cut takes [from, to) out of e, an extent of n.
 func (r *remains) cut(t cluster.Txn, n *record.Inode, e *record.Extent, from, to int64) error {
 	cut := e.Clip(from, to)
-	n.Used = max(0, n.Used-cut.Len)
+	stored, _, err := r.used.of(&cut)
+	if err != nil {
+		return err
+	}
+	n.Used = max(0, n.Used-stored)
 	kept := false
 	if e.Off >= from {
 		if err := t.Delete(record.ExtentKey(n.Content, e.Off)); err != nil {
@@ -143,6 +149,15 @@ func blobNamed(r cluster.Reader, q *record.QueueEntry, limit int) (named bool, e
 // limitedCutExtents is how many extents one cuts there: each costs up to nine
 // operations.
 const limitedCutExtents = 8
+
+// lookLimit is how many extents of sources are looked at to count what so many extents
+// use. In engines with limits, one that is cut costs with that what limitedCutExtents says.
+func (s *Store) lookLimit(count int) int {
+	if extents.PerTxn(s.KV) == extents.LimitedTxn {
+		return count * (askedExtents - 1)
+	}
+	return extents.UnlimitedTxn
+}
 
 func (s *Store) cutLimit() int {
 	if extents.PerTxn(s.KV) == extents.LimitedTxn {

@@ -67,16 +67,17 @@ func (ch *Change) cutTail(t cluster.Txn, n *record.Inode, size int64, id record.
 	if err != nil {
 		return err
 	}
+	used, err := newUsage(t, ch.s.lookLimit(1)).ofAll(kept, n.Used)
+	if err != nil {
+		return err
+	}
 	if err := ch.Drop(t, n); err != nil {
 		return err
 	}
 	if len(kept) == 0 {
 		return nil
 	}
-	n.Content = id
-	for i := range kept {
-		n.Used += kept[i].Len
-	}
+	n.Content, n.Used = id, used
 	n.Set(record.FlagRefs, extents.HasRefs(kept))
 	return PutExtents(t, id, kept)
 }

@@ -39,7 +39,7 @@ type Inode struct {
 	Target  string    // of a symlink
 	Version uint64    // grows with every change of content
 	Content ContentID // 0: no bytes stored (empty or all holes)
-	Used    int64     // bytes of storage that extents of this content hold
+	Used    int64     // bytes that extents of this content store, not over holes; more where that was not counted
 	Epoch   uint64    // grows when an object operation replaces the content: older writers are stale
 	CRC     uint64    // CRC64NVME of the whole content, if FlagCRC
 	Verf    uint64    // verifier of an exclusive create (RFC 1813 section 3.3.8), if FlagVerf
