@@ -12,13 +12,20 @@ import (
 	"ogw/vfs/internal/record"
 )
 
-// beatTimeout bounds one beat, its retries included.
-const beatTimeout = 2 * BeatEvery
+const (
+	// beatTimeout bounds one beat, its retries included: after one that hangs there is as
+	// much time left for the next before LapseAfter as there was before it, BeatEvery.
+	beatTimeout = 2 * BeatEvery
+	// retryEvery is the least time from the beginning of a beat that failed to the next one.
+	retryEvery = BeatEvery / 4
+)
 
-// run beats until ctx ends or the fence is gone. Who is beside others watches them.
+// run beats until ctx ends or the fence is gone. Who is beside others watches them. Pauses
+// are counted from the beginning of a beat, so that what hung does not delay the next one.
 func (l *Lease) run(ctx context.Context) {
 	failing := false
-	for pause.For(ctx, BeatEvery) == nil {
+	for due := l.clock() + BeatEvery; pause.For(ctx, due-l.clock()) == nil; {
+		begun := l.clock()
 		err := l.once(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -31,23 +38,30 @@ func (l *Lease) run(ctx context.Context) {
 		case err == nil && failing:
 			l.log.Info("the metadata store answers again")
 		}
-		if failing = err != nil; err != nil || !l.me.Beside {
-			continue
+		due = begun + BeatEvery
+		if failing = err != nil; failing {
+			due = begun + retryEvery
+		} else if l.me.Beside {
+			l.afterBeat(ctx)
 		}
-		if err := l.watchPeers(ctx); err != nil && ctx.Err() == nil {
-			l.log.Warn("the other gateways cannot be watched, it is tried again", "err", err)
-		}
-		if let := l.reads.lets(); let != nil {
-			l.beat.Go(let) // it may take longer than a beat may wait
-		}
-		if epoch, open := l.reads.wants(); epoch != 0 {
-			l.beat.Go(func() { // as well
-				defer l.reads.looked()
-				if err := l.findOrphans(ctx, epoch, open); err != nil && ctx.Err() == nil {
-					l.log.Warn("what is in use without links is not known, it is tried again", "err", err)
-				}
-			})
-		}
+	}
+}
+
+// afterBeat is what one beside others does after a beat that was committed.
+func (l *Lease) afterBeat(ctx context.Context) {
+	if err := l.watchPeers(ctx); err != nil && ctx.Err() == nil {
+		l.log.Warn("the other gateways cannot be watched, it is tried again", "err", err)
+	}
+	if let := l.reads.lets(); let != nil {
+		l.beat.Go(let) // it may take longer than a beat may wait
+	}
+	if epoch, open := l.reads.wants(); epoch != 0 {
+		l.beat.Go(func() { // as well
+			defer l.reads.looked()
+			if err := l.findOrphans(ctx, epoch, open); err != nil && ctx.Err() == nil {
+				l.log.Warn("what is in use without links is not known, it is tried again", "err", err)
+			}
+		})
 	}
 }
 
