@@ -227,7 +227,7 @@
 //	Feed.mu, orphans.Queue.mu are leaves
 //
 // No lock is held while a transaction runs, except content.Store.collecting (one
-// pass of the collector), ids.Allocator.mu (a lease), openFile.flushMu, which
+// pass of the collector), openFile.flushMu, which
 // serializes the flushes of one file, Blobs.writing, for memory to follow
 // the store, and what is above it; no lock at all while watchers
 // are notified.

@@ -6,7 +6,7 @@
 // A Use tells what was taken and is not named yet, so that others may remove what is
 // older and nothing names (package session).
 //
-// Allocator.mu is held while a range is taken, which needs none of the connections that
-// those have who wait for it (cluster.Urgent); Allocator.using never for long, and nothing
-// waits for the former under it. Both are leaves.
+// A range is taken for all who wait, each no longer than its context lets it. That needs none of
+// the connections that they have (cluster.Urgent). Allocator.mu and Allocator.using are leaves,
+// and nothing waits under the latter for the former.
 package ids

@@ -24,14 +24,21 @@ const (
 
 // Allocator hands out numbers for inodes, contents and blobs, none twice.
 type Allocator struct {
-	kv   cluster.KV
-	mu   sync.Mutex
-	next atomic.Uint64 // changed under mu
-	end  uint64
+	kv      cluster.KV
+	mu      sync.Mutex
+	next    atomic.Uint64 // changed under mu
+	end     uint64
+	leasing *leasing // under way
 
 	using  sync.Mutex
 	uses   map[uint64]int // under way, by next when they began
 	doubts []uint64       // that ended in doubt, likewise, in their order
+}
+
+// leasing is a range that is being taken, for all who wait for it.
+type leasing struct {
+	done chan struct{}
+	err  error
 }
 
 // Init starts with nothing leased; next is behind all that was handed out before.
@@ -49,7 +56,7 @@ func (a *Allocator) Init(ctx context.Context, kv cluster.KV) error {
 func (a *Allocator) Take(ctx context.Context) (uint64, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.next.Load() == a.end {
+	for a.next.Load() == a.end {
 		if err := a.lease(ctx); err != nil {
 			return 0, err
 		}
@@ -67,12 +74,31 @@ func (a *Allocator) Reserve(ctx context.Context) error {
 	return a.lease(ctx)
 }
 
-// lease moves the shared counter on. It must be durable before a number is
-// used, whatever durability the caller asked for. It is urgent: all connections to the
-// store may be those of transactions that wait for mu in Take.
+// lease waits for a range that is being taken, which it begins if need be. That goes on when
+// ctx ends, since others may wait for it. mu is held, but not meanwhile.
 func (a *Allocator) lease(ctx context.Context) error {
+	l := a.leasing
+	if l == nil {
+		l = &leasing{done: make(chan struct{})}
+		a.leasing = l
+		go a.takeRange(context.WithoutCancel(ctx), l)
+	}
+	a.mu.Unlock()
+	defer a.mu.Lock()
+	select {
+	case <-l.done:
+		return l.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// takeRange moves the shared counter on. It must be durable before a number is
+// used, whatever durability the caller asked for. It is urgent: all connections to the
+// store may be those of transactions that wait in Take.
+func (a *Allocator) takeRange(ctx context.Context, l *leasing) {
 	var from uint64
-	err := a.kv.Update(cluster.Urgent(cluster.Strict(context.WithoutCancel(ctx))), func(t cluster.Txn) error {
+	err := a.kv.Update(cluster.Urgent(cluster.Strict(ctx)), func(t cluster.Txn) error {
 		b, err := t.Get(record.CounterKey(record.CounterNumber))
 		if err != nil {
 			return err
@@ -86,12 +112,14 @@ func (a *Allocator) lease(ctx context.Context) error {
 		}
 		return t.Set(record.CounterKey(record.CounterNumber), binary.BigEndian.AppendUint64(nil, from+idLease))
 	})
-	if err != nil {
-		return fserr.Map(err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.leasing = nil
+	if l.err = fserr.Map(err); err == nil {
+		a.next.Store(from)
+		a.end = from + idLease
 	}
-	a.next.Store(from)
-	a.end = from + idLease
-	return nil
+	close(l.done)
 }
 
 // Release gives back what was leased and not used, if nobody leased after.

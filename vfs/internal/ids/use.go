@@ -67,10 +67,15 @@ func (a *Allocator) Oldest() uint64 {
 func (a *Allocator) Renew(ctx context.Context, least uint64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.next.Load() >= least {
-		return nil
+	for range 2 { // one that is under way may have begun before
+		if a.next.Load() >= least {
+			return nil
+		}
+		if err := a.lease(ctx); err != nil {
+			return err
+		}
 	}
-	return a.lease(ctx)
+	return nil
 }
 
 // Unsettled returns how many uses are under way, and how many ended in doubt.
