@@ -54,6 +54,7 @@ type Lease struct {
 
 	reads publisher
 	peers peers
+	asked asked
 	tells cluster.Peers
 
 	stop context.CancelFunc

@@ -43,11 +43,17 @@ func (s *Session) Purge(ctx context.Context, path string, wait time.Duration) ([
 }
 
 func (l *Lease) purge(ctx context.Context, path string, wait time.Duration) (list []Purged, err error) {
-	list, err = l.purgers(ctx)
-	if err != nil || len(list) == 0 {
+	list, live, err := l.tidyPurges(ctx)
+	switch {
+	case err != nil:
 		return nil, err
+	case live >= maxPurges:
+		return nil, fmt.Errorf("%w: %d purges are under way", fserr.ErrBusy, live)
+	case len(list) == 0:
+		return nil, nil
 	}
 	number, err := l.askPurge(ctx, path)
+	defer func() { l.endPurge(ctx, number) }() // also if it may have been asked for
 	if err != nil {
 		return nil, err
 	}
@@ -60,25 +66,22 @@ func (l *Lease) purge(ctx context.Context, path string, wait time.Duration) (lis
 			break
 		}
 	}
-	l.endPurge(ctx, number)
 	return list, err
 }
 
-// endPurge removes a request and its answers.
+// endPurge removes a request and its answers, and what is left of such as could not be removed.
 func (l *Lease) endPurge(ctx context.Context, number uint64) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beatTimeout)
 	defer cancel()
-	keys, err := l.purgeKeys(ctx, number)
-	if err == nil {
-		err = l.removePurges(ctx, keys)
-	}
-	if err != nil {
+	l.asked.end(number)
+	if _, _, err := l.tidyPurges(ctx); err != nil {
 		l.log.Warn("the records of a purge are left to the next one", "err", err)
 	}
 }
 
-// purgers returns the others that serve, and removes the requests of those that are gone.
-func (l *Lease) purgers(ctx context.Context) (list []Purged, err error) {
+// tidyPurges returns the others that serve, and how many purges are under way, and removes
+// the records of those that are not any more.
+func (l *Lease) tidyPurges(ctx context.Context) (list []Purged, live int, err error) {
 	var stale [][]byte
 	err = l.kv.View(ctx, func(r cluster.Reader) error {
 		list, stale = nil, nil
@@ -93,42 +96,39 @@ func (l *Lease) purgers(ctx context.Context) (list []Purged, err error) {
 				list = append(list, Purged{Gateway: g})
 			}
 		}
-		stale, err = stalePurges(r, there)
+		live, stale, err = l.stalePurges(r, there)
 		return err
 	})
 	if err == nil {
 		err = l.removePurges(ctx, stale)
 	}
-	return list, err
+	return list, live, err
 }
 
-// stalePurges returns the records of purges whose askers are not there any more. It
-// returns an error if there are too many others.
-func stalePurges(r cluster.Reader, there map[uint64]bool) (keys [][]byte, err error) {
+// stalePurges returns how many purges are under way, and the records of those of which
+// the askers are not there any more, or do not wait.
+func (l *Lease) stalePurges(r cluster.Reader, there map[uint64]bool) (live int, keys [][]byte, err error) {
 	from, to := record.Table(record.TabPurge)
-	live, gone := 0, false
+	over := false
 	err = r.Scan(from, to, cluster.ScanOptions{}, func(k, v []byte) error {
 		q, ok, err := record.DecodePurgeRequest(k, v)
 		if err != nil {
 			return err
 		}
 		if ok { // its answers follow it
-			if gone = !there[q.By]; !gone {
+			if over = !there[q.By] || q.By == l.me.ID && !l.asked.has(q.Number); !over {
 				live++
 			}
 		}
-		if gone {
+		if over {
 			keys = append(keys, bytes.Clone(k))
 		}
 		return nil
 	})
-	if live >= maxPurges {
-		err = fmt.Errorf("%w: %d purges are under way", fserr.ErrBusy, live)
-	}
-	return keys, err
+	return live, keys, err
 }
 
-// askPurge stores the request, and returns its number.
+// askPurge stores the request, and returns its number, which endPurge ends, also after an error.
 func (l *Lease) askPurge(ctx context.Context, path string) (number uint64, err error) {
 	q := record.PurgeRequest{By: l.me.ID, Path: path}
 	value, err := q.Encode()
@@ -136,6 +136,8 @@ func (l *Lease) askPurge(ctx context.Context, path string) (number uint64, err e
 		return 0, err
 	}
 	err = l.kv.Update(ctx, func(t cluster.Txn) error {
+		l.asked.end(number) // of an attempt that failed
+		number = 0
 		if err := l.read(t); err != nil {
 			return err
 		}
@@ -144,6 +146,7 @@ func (l *Lease) askPurge(ctx context.Context, path string) (number uint64, err e
 			return err
 		}
 		number = n + 1
+		l.asked.begin(number) // before anybody can see it
 		if err := record.SetCounter(t, record.CounterPurge, number); err != nil {
 			return err
 		}
@@ -177,19 +180,6 @@ func (l *Lease) purgeAnswers(ctx context.Context, number uint64, list []Purged) 
 		return nil
 	})
 	return missing, err
-}
-
-// purgeKeys are those of a request and its answers.
-func (l *Lease) purgeKeys(ctx context.Context, number uint64) (keys [][]byte, err error) {
-	prefix := record.PurgeKey(number)
-	err = l.kv.View(ctx, func(r cluster.Reader) error {
-		keys = nil
-		return r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
-			keys = append(keys, bytes.Clone(k))
-			return nil
-		})
-	})
-	return keys, err
 }
 
 // removePurges removes records of purges: who answers later finds no request.

@@ -130,3 +130,67 @@ func TestPurgeBounds(t *testing.T) {
 		t.Error("it asks itself")
 	}
 }
+
+// keeps is a store in which nothing of a table is deleted for a while, and of which commits have
+// no outcome.
+type keeps struct {
+	cluster.KV
+	table  byte
+	keeps  atomic.Int64 // so many transactions fail that delete
+	doubts atomic.Int64 // so many are committed without an answer
+}
+
+type keepsTxn struct {
+	cluster.Txn
+	kv *keeps
+}
+
+func (t keepsTxn) Delete(key []byte) error {
+	if key[0] == t.kv.table && t.kv.keeps.Add(-1) >= 0 {
+		return cluster.ErrUnavailable
+	}
+	return t.Txn.Delete(key)
+}
+
+func (k *keeps) Update(ctx context.Context, fn func(cluster.Txn) error) error {
+	err := k.KV.Update(ctx, func(t cluster.Txn) error { return fn(keepsTxn{t, k}) })
+	if err == nil && k.doubts.Add(-1) >= 0 {
+		return cluster.ErrUnavailable
+	}
+	return err
+}
+
+// What a purge could not remove is removed by a later one of the same gateway, also where it
+// was not known that it was asked for.
+func TestPurgeLeftovers(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	kv := &keeps{KV: c.KV, table: record.TabPurge}
+	a := besideLease(t, kv, "a", &hand{})
+	besideLease(t, c.KV, "silent", &hand{})
+	// Each purge tries to remove what is left before it asks, and when it is over.
+	for range maxPurges {
+		number, err := a.askPurge(bg, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		kv.keeps.Store(1)
+		a.endPurge(bg, number)
+	}
+	if n := records(t, c.KV, record.TabPurge); n != maxPurges {
+		t.Fatalf("%d records are left", n)
+	}
+	if list, err := a.purge(bg, "y", 0); err != nil || len(list) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if n := records(t, c.KV, record.TabPurge); n != 0 {
+		t.Errorf("%d records are left", n)
+	}
+	kv.doubts.Store(1)
+	if _, err := a.purge(bg, "z", 0); !errors.Is(err, cluster.ErrUnavailable) {
+		t.Errorf("without an answer: %v", err)
+	}
+	if n := records(t, c.KV, record.TabPurge); n != 0 || len(a.asked.numbers) > 0 {
+		t.Errorf("%d records are left, and %d in memory", n, len(a.asked.numbers))
+	}
+}
