@@ -75,7 +75,9 @@
 // MiB. A View holds a connection and a snapshot until it ends.
 //
 // Urgent calls (cluster.Urgent) have two connections of their own, beside the
-// MaxConnections that all others share.
+// MaxConnections that all others share. A connection that was idle is asked whether it still
+// works, for pingTimeout, and an urgent request that has no answer after urgentTimeout goes on by
+// another one, so that connections that were lost without a word cost no gateway a beat.
 //
 // Erase vacuums the table. What the server wrote into its log stays there until
 // the log was recycled.

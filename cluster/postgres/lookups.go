@@ -81,7 +81,11 @@ func (b *lookups) Send() { b.send(context.Background()) }
 func (b *lookups) send(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	found, err := b.query(ctx)
+	try, end := bounded(ctx, requestTimeout)
+	found, err := b.query(try)
+	if end(); err != nil && try.Err() != nil && ctx.Err() == nil {
+		found, err = b.query(ctx)
+	}
 	for n, l := range b.list {
 		if l.err = err; err != nil {
 			continue

@@ -77,7 +77,7 @@ func (p *slots) commit(ctx context.Context, from *source, c *commit) (version in
 		return 0, false, err
 	}
 	// Once sent, a commit is not given up with its caller: its outcome counts.
-	sent, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	sent, cancel := bounded(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	answer, err := c.call(sent, from, s)
 	switch {
@@ -191,7 +191,7 @@ func (p *slots) resolve(ctx context.Context, s *slot, cause error) (done bool, e
 // fence moves the slot unless a commit did, and returns how it stands then. It
 // waits for a commit that runs on the server.
 func (p *slots) fence(ctx context.Context, s *slot) (number int64, kind string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	ctx, cancel := bounded(ctx, commitTimeout)
 	defer cancel()
 	err = p.pools.of(ctx).QueryRow(ctx, fenceSlot, p.store, s.id, s.number).Scan(&number, &kind)
 	return number, kind, err

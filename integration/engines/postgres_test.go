@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 	"ogw/cluster/clustertest"
 	"ogw/cluster/postgres"
 	"ogw/integration/testenv"
+	"ogw/vfs"
 )
 
 func openPostgres(t *testing.T, url, store string) *postgres.KV {
@@ -60,6 +62,62 @@ func TestPostgres(t *testing.T) {
 func TestPostgresUrgent(t *testing.T) {
 	p := testenv.StartPostgres(t)
 	clustertest.TestUrgent(t, openPostgres(t, p.URL(p.Addr()), newPrefix()), postgres.MaxConnections)
+}
+
+// Connections that are lost without a word cost no gateway its lease: the next beat finds
+// one that works.
+func TestPostgresLostConnections(t *testing.T) {
+	t.Parallel()
+	p := testenv.StartPostgres(t)
+	way, store := newRelay(t, p.Addr()), newPrefix()
+	join := func(addr, host string) *cluster.Cluster {
+		c, err := vfs.Join(t.Context(), &cluster.Cluster{KV: openPostgres(t, p.URL(addr), store)},
+			vfs.Gateway{Host: host, Beside: true, Serves: true}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.KV.Close() })
+		return c
+	}
+	a, b := join(way.addr(), "a"), join(p.Addr(), "b")
+	alive := time.NewTicker(50 * time.Millisecond)
+	defer alive.Stop()
+	for range 3 { // as long as b takes to put a out
+		way.lose()
+		for begin := time.Now(); time.Since(begin) < vfs.MaxTakeover*2/3; <-alive.C {
+			if err := errors.Join(a.Live(), b.Live()); err != nil {
+				t.Fatalf("%v after the connections were lost: %v", time.Since(begin), err)
+			}
+		}
+	}
+}
+
+// An urgent transaction whose connection is lost before it commits finds out what became of
+// that, and commits, within the time that a beat has.
+func TestPostgresLostBeforeCommit(t *testing.T) {
+	t.Parallel()
+	p := testenv.StartPostgres(t)
+	way := newRelay(t, p.Addr())
+	kv := openPostgres(t, p.URL(way.addr()), newPrefix())
+	for _, lost := range []bool{true, false, false, false} { // the first one makes its slot
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(cluster.Urgent(t.Context()), 2*vfs.BeatEvery)
+		err := kv.Update(ctx, func(txn cluster.Txn) error {
+			if _, err := txn.Get([]byte("a")); err != nil {
+				return err
+			}
+			if !lost {
+				lost = true
+				way.lose()
+			}
+			return txn.Set([]byte("a"), nil)
+		})
+		cancel()
+		t.Logf("it took %v", time.Since(begin).Round(time.Millisecond))
+		if err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // A server that is killed and started again costs time, not a commit; who asks

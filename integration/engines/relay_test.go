@@ -7,7 +7,7 @@ import (
 )
 
 // relay stands between a gateway and a server. It can let nothing through, in either
-// direction, without ending the connections.
+// direction, without ending the connections, and forget those that there are.
 type relay struct {
 	listener net.Listener
 
@@ -17,6 +17,7 @@ type relay struct {
 	held    [2]bool // requests, answers
 	ended   bool
 	conns   map[net.Conn]bool
+	lost    map[net.Conn]bool // of conns
 }
 
 func newRelay(t *testing.T, server string) *relay {
@@ -25,7 +26,7 @@ func newRelay(t *testing.T, server string) *relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{listener: l, server: server, conns: map[net.Conn]bool{}}
+	r := &relay{listener: l, server: server, conns: map[net.Conn]bool{}, lost: map[net.Conn]bool{}}
 	r.changed = sync.NewCond(&r.mu)
 	go r.accept()
 	t.Cleanup(r.close)
@@ -56,13 +57,13 @@ func (r *relay) accept() {
 	}
 }
 
-// copy passes on what comes in one direction, and ends both with it.
+// copy passes on what comes in one direction, and ends both with it, unless they are lost.
 func (r *relay) copy(to, from net.Conn, direction int) {
 	defer r.end(to, from)
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
-		if n > 0 && r.pass(direction) {
+		if n > 0 && r.pass(from, direction) {
 			_, err = to.Write(buf[:n])
 		}
 		if err != nil {
@@ -71,11 +72,11 @@ func (r *relay) copy(to, from net.Conn, direction int) {
 	}
 }
 
-// pass waits while a direction is held.
-func (r *relay) pass(direction int) bool {
+// pass waits while a direction is held, or for ever on a connection that is lost.
+func (r *relay) pass(from net.Conn, direction int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for r.held[direction] && !r.ended {
+	for (r.held[direction] || r.lost[from]) && !r.ended {
 		r.changed.Wait()
 	}
 	return !r.ended
@@ -85,6 +86,9 @@ func (r *relay) end(conns ...net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range conns {
+		if r.lost[c] && !r.ended {
+			continue
+		}
 		c.Close()
 		delete(r.conns, c)
 	}
@@ -96,6 +100,16 @@ func (r *relay) cut(requests, answers bool) {
 	defer r.mu.Unlock()
 	r.held = [2]bool{requests, answers}
 	r.changed.Broadcast()
+}
+
+// lose has nothing come through the connections that there are, without a word to either
+// end, as a firewall that forgets them. New ones work.
+func (r *relay) lose() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.conns {
+		r.lost[c] = true
+	}
 }
 
 // move has all connections from now on lead to another server, and ends those that there are.
