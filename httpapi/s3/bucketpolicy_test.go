@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -223,6 +224,9 @@ func TestPolicyConditionsOfOthers(t *testing.T) {
 		{`"s3:PutObject*","Condition":{"StringLike":{"s3:x-amz-grant-read":"*AllUsers*"}}`, "PUT", "/cond/new", h{"X-Amz-Grant-Read": `id="x", uri="http://acs.amazonaws.com/groups/global/AllUsers"`}, 403},
 		{`"s3:ListBucket","Condition":{"NumericGreaterThan":{"s3:max-keys":"10"}}`, "GET", "/cond?max-keys=", nil, 403},
 		{`"s3:ListBucket","Condition":{"NumericGreaterThan":{"s3:max-keys":"10"}}`, "GET", "/cond?max-keys=10", nil, 200},
+		{`"s3:ListBucketMultipartUploads","Condition":{"NumericGreaterThan":{"s3:max-keys":"10"}}`, "GET", "/cond?uploads&max-keys=10", nil, 403},
+		{`"s3:ListBucketMultipartUploads","Condition":{"NumericGreaterThan":{"s3:max-keys":"10"}}`, "GET", "/cond?uploads&max-keys=1&max-uploads=11", nil, 403},
+		{`"s3:ListBucketMultipartUploads","Condition":{"NumericGreaterThan":{"s3:max-keys":"10"}}`, "GET", "/cond?uploads&max-uploads=10", nil, 200},
 	} {
 		d.setPolicy("cond", all+`}`, `{"Effect":"Deny","Principal":BOB,"Resource":["BKT","BKT/*"],"Action":`+c.deny+`}`)
 		if res, got := d.raw("bob", c.method, c.target, nil, c.header); res.StatusCode != c.status {
@@ -238,6 +242,109 @@ func TestPolicyConditionsOfOthers(t *testing.T) {
 			t.Errorf("%s is %v", key, v)
 		}
 	}
+}
+
+// TestPolicyHeaderLines: a header that is there twice is not one thing to policies and another to
+// what acts.
+func TestPolicyHeaderLines(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "twice")
+	d.wantRaw("alice", "PUT", "/twice/k", []byte("v"), nil, 200, "")
+	send := func(method, target string, body []byte, header http.Header) (int, string) {
+		r := d.request(method, target, body, nil)
+		for name, lines := range header {
+			r.Header[name] = lines
+		}
+		d.sign(r, "bob", body, time.Now())
+		res, got := d.do(r)
+		return res.StatusCode, got
+	}
+	const all = `{"Effect":"Allow","Principal":BOB,"Action":"s3:*","Resource":["BKT","BKT/*"]}`
+	for _, c := range []struct {
+		key, denied, other string
+		target             string
+		source             string
+	}{
+		{"x-amz-acl", "public-read", "private", "/twice/new", ""},
+		{"x-amz-storage-class", "GLACIER", "STANDARD", "/twice/new", ""},
+		{"x-amz-storage-class", "GLACIER", "", "/twice/new", ""},
+		{"x-amz-server-side-encryption", "AES256", "aws:kms", "/twice/new", ""},
+		{"x-amz-website-redirect-location", "/a", "/b", "/twice/new", ""},
+		{"x-amz-metadata-directive", "REPLACE", "COPY", "/twice/new", "twice/k"},
+		{"x-amz-copy-source", "twice/k", "twice/other", "/twice/new", ""},
+		{"RequestObjectTag/class", "class=secret", "class=public", "/twice/new", ""},
+		{"x-amz-object-ownership", "ObjectWriter", "BucketOwnerEnforced", "/twice-new", ""},
+	} {
+		_, value, tag := strings.Cut(c.denied, "class=")
+		name := http.CanonicalHeaderKey(c.key)
+		if tag {
+			name = taggingHeader
+		} else {
+			value = c.denied
+		}
+		d.setPolicy("twice", all, `{"Effect":"Deny","Principal":BOB,"Resource":["BKT","BKT/*"],"Action":"s3:*","Condition":{"StringEquals":{"s3:`+c.key+`":"`+value+`"}}}`)
+		for _, lines := range [][]string{{c.denied, c.other}, {c.other, c.denied}} {
+			h := http.Header{name: lines}
+			if c.source != "" {
+				h.Set(copySourceHeader, c.source)
+			}
+			status, got := send("PUT", c.target, nil, h)
+			if status != 400 || !strings.Contains(got, "<Code>InvalidArgument</Code>") || !strings.Contains(got, "<ArgumentName>"+strings.ToLower(name)+"</ArgumentName>") {
+				t.Errorf("%v: %d %.300s", h, status, got)
+			}
+		}
+	}
+	d.wantRaw("alice", "GET", "/twice/new", nil, nil, 404, "NoSuchKey") // none was made
+
+	// Lists may have several lines, of which both sides read all.
+	d.setPolicy("twice", all, `{"Effect":"Deny","Principal":BOB,"Resource":["BKT","BKT/*"],"Action":"s3:*","Condition":{"StringLike":{"s3:x-amz-grant-read":"*AllUsers*"}}}`)
+	users, everybody := `uri="`+groupAuthenticated+`"`, `uri="`+groupAll+`"`
+	for _, lines := range [][]string{{users, everybody}, {everybody, users}, {"", everybody}} {
+		if status, got := send("PUT", "/twice/new", nil, http.Header{"X-Amz-Grant-Read": lines}); status != 403 {
+			t.Errorf("%v: %d %.300s", lines, status, got)
+		}
+	}
+	for _, c := range []struct {
+		method, target string
+		header         http.Header
+	}{
+		{"PUT", "/twice/new", http.Header{"X-Amz-Grant-Read": {users, users}, "X-Amz-Meta-A": {"b", "c"}, "If-None-Match": {"a", "b"}}},
+		{"GET", "/twice/new?attributes", http.Header{"X-Amz-Object-Attributes": {"ETag", "ObjectSize"}}},
+		{"PUT", "/twice/copy", http.Header{copySourceHeader: {"twice/k"}, copySourcePrefix + "If-Match": {`"a"`, "*"}, copySourcePrefix + "If-None-Match": {`"a"`, `"b"`}}},
+	} {
+		if status, got := send(c.method, c.target, nil, c.header); status != 200 {
+			t.Errorf("%s %s %v: %d %.300s", c.method, c.target, c.header, status, got)
+		}
+	}
+	// Of a parameter that is there twice, both read the first.
+	d.setPolicy("twice", `{"Effect":"Allow","Principal":BOB,"Action":"s3:ListBucket","Resource":"BKT","Condition":{"StringEquals":{"s3:prefix":"n"},"NumericLessThan":{"s3:max-keys":"2"}}}`)
+	for query, want := range map[string]int{
+		"prefix=n&prefix=k&max-keys=1&max-keys=9": 200, "prefix=k&prefix=n&max-keys=1": 403, "prefix=n&max-keys=9&max-keys=1": 403,
+	} {
+		r := d.request("GET", "/twice?"+query, nil, nil)
+		d.sign(r, "bob", nil, time.Now())
+		r.URL.RawQuery = query // which the signer sorted
+		if res, got := d.do(r); res.StatusCode != want || want == 200 && !strings.Contains(got, "<Prefix>n</Prefix><MaxKeys>1</MaxKeys>") {
+			t.Errorf("%s: %d %.300s", query, res.StatusCode, got)
+		}
+	}
+}
+
+// TestPolicyEmptyHeaders: a header that says nothing, and by which nothing is done, is not there to
+// policies that demand it.
+func TestPolicyEmptyHeaders(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "empty")
+	for _, c := range []struct{ key, value string }{
+		{"x-amz-acl", ""}, {"x-amz-server-side-encryption", ""}, {"x-amz-grant-read", ""},
+		{"x-amz-storage-class", ""}, {"if-none-match", ""}, {"if-none-match", ","}, {"if-match", " , "},
+	} {
+		d.setPolicy("empty", `{"Effect":"Allow","Principal":BOB,"Action":"s3:*","Resource":"BKT/*"}`,
+			`{"Effect":"Deny","Principal":BOB,"Action":"s3:PutObject","Resource":"BKT/*","Condition":{"Null":{"s3:`+c.key+`":"true"}}}`)
+		d.wantRaw("bob", "PUT", "/empty/k", []byte("v"), map[string]string{c.key: c.value}, 403, "AccessDenied")
+	}
+	d.wantRaw("alice", "PUT", "/empty/k", []byte("v"), nil, 200, "")
+	d.wantRaw("bob", "PUT", "/empty/k", []byte("v"), map[string]string{"If-Match": "*"}, 200, "")
 }
 
 // TestPolicyOfBatches: each key of DeleteObjects is asked for, and conditions see TLS.

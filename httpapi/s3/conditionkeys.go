@@ -23,7 +23,7 @@ type conditionKeys struct {
 	header http.Header      // what describes the object: of a form, its fields
 	claim  *sigv4.Signature // that was found right; nil: anonymous
 	tags   url.Values       // tags in the body, or of what is copied; nil: they are in a header
-	lists  bool             // the request is a list of keys
+	limit  string           // parameter that limits a list of keys; "": the request is none
 	region string
 	now    func() time.Time
 	one    [1]string
@@ -55,8 +55,10 @@ var headerKeys = map[string]string{
 // them to meet a condition.
 var listKeys = map[string]bool{"prefix": true, "delimiter": true, "max-keys": true}
 
-// keyLists are the operations that list keys.
-var keyLists = map[string]bool{"ListObjects": true, "ListObjectsV2": true, "ListObjectVersions": true, "ListMultipartUploads": true}
+// keyLists are the operations that list keys, with the parameter that says how many.
+var keyLists = map[string]string{"ListObjects": "max-keys", "ListObjectsV2": "max-keys", "ListObjectVersions": "max-keys", "ListMultipartUploads": maxUploads}
+
+const maxUploads = "max-uploads"
 
 // requestTag begins keys that are tags of the request.
 const requestTag = "requestobjecttag/"
@@ -77,8 +79,8 @@ func (k *conditionKeys) Value(key string) ([]string, bool) {
 		switch {
 		case name == "versionid":
 			return k.single(k.q.Get("versionId"), k.q.Has("versionId"))
-		case listKeys[name]: // vfs knows how long a list is that says nothing
-			return k.single(k.q.Get(name), k.lists && k.q.Has(name) && (name != "max-keys" || k.q.Get(name) != ""))
+		case listKeys[name] && k.limit != "":
+			return k.single(k.listValue(name))
 		}
 		if key, ok := strings.CutPrefix(name, requestTag); ok {
 			return k.tagValues(key)
@@ -100,20 +102,39 @@ func (k *conditionKeys) single(v string, ok bool) ([]string, bool) {
 	return k.one[:], true
 }
 
-// headerValue is what all lines of a header say.
+// headerValue is what all lines of a header say, unless that is nothing: a header by which
+// nothing is done meets no demand for it.
 func (k *conditionKeys) headerValue(name string) (string, bool) {
 	if name == contentSHA256Header && k.claim != nil {
 		return k.claim.Payload.String(), true // also where no header says it
 	}
-	v, ok := k.header[name]
-	if !ok || len(v) == 0 {
+	lines, ok := k.header[name]
+	if !ok {
 		return "", false
 	}
-	if name == copySourceHeader {
-		source, err := parseCopySource(v[0])
+	v := strings.Join(lines, ",")
+	switch name {
+	case copySourceHeader:
+		source, err := parseCopySource(v)
 		return source.Bucket + "/" + source.Key, err == nil // else nothing is copied
+	case "If-Match":
+		return v, httpapi.ParseConditions(k.header, "").IfMatch.Given()
+	case "If-None-Match":
+		return v, httpapi.ParseConditions(k.header, "").IfNoneMatch.Given()
 	}
-	return strings.Join(v, ","), true
+	return v, v != ""
+}
+
+// listValue is what a parameter of a list says.
+func (k *conditionKeys) listValue(name string) (string, bool) {
+	if name != "max-keys" {
+		return k.q.Get(name), k.q.Has(name)
+	}
+	v := k.q.Get(k.limit)
+	if v == "" && k.limit == maxUploads { // of a list of objects that says nothing, vfs knows how long it is
+		v = strconv.Itoa(maxPage)
+	}
+	return v, v != ""
 }
 
 // signed are keys about how the request was signed and sent.

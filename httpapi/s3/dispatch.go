@@ -60,6 +60,9 @@ func (q *request) execute(ops *methodOps) error {
 		return err
 	}
 	if op.needs != needPreflight { // which has the query of another request, signed
+		if err := checkHeaderLines(q.r.Header); err != nil {
+			return err
+		}
 		if err := q.authenticate(); err != nil {
 			return err
 		}

@@ -370,7 +370,7 @@ func (x *xmlWriter) uploadChecksum(up *vfs.UploadInfo) {
 
 // listUploads is ListMultipartUploads.
 func (q *request) listUploads() error {
-	limit, err := q.pageSize("max-uploads")
+	limit, err := q.pageSize(maxUploads)
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (q *request) become(id identity) {
 	if q.op.needs >= 0 {
 		q.call.Act, q.call.Action = vfs.Action(q.op.needs), policyActions[q.op.name]
 	}
-	k.lists = keyLists[q.op.name]
+	k.limit = keyLists[q.op.name]
 	q.asks.Subject.Call = &q.call
 }
 
