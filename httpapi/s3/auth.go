@@ -107,6 +107,9 @@ func (q *request) authorize() error {
 // may asks for a right to the bucket, and keeps what it learns of that.
 func (q *request) may(p permission) (err error) {
 	q.info, err = q.fs.Authorize(q.ctx, vfs.Action(p), vfs.ObjectName{Bucket: q.name.Bucket, Key: q.earlyKey()})
+	if errors.Is(err, vfs.ErrAccess) && q.keys.takesTags() { // by which a policy can go, and which are not read yet
+		q.info, err = q.fs.Authorize(q.ctx, vfs.Action(p), vfs.ObjectName{Bucket: q.name.Bucket})
+	}
 	return err
 }
 

@@ -347,6 +347,77 @@ func TestPolicyEmptyHeaders(t *testing.T) {
 	d.wantRaw("bob", "PUT", "/empty/k", []byte("v"), map[string]string{"If-Match": "*"}, 200, "")
 }
 
+// TestPolicyTagsOfRequest: the tags that policies see are those that the object gets, whatever else
+// the request has.
+func TestPolicyTagsOfRequest(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "tagged")
+	type h = map[string]string
+	for _, class := range []string{"public", "secret"} {
+		d.wantRaw("alice", "PUT", "/tagged/"+class, []byte("v"), h{"X-Amz-Tagging": "class=" + class}, 200, "")
+	}
+	_, started := d.wantRaw("alice", "POST", "/tagged/up?uploads", nil, nil, 200, "<UploadId>")
+	_, id, _ := strings.Cut(started, "<UploadId>")
+	id, _, _ = strings.Cut(id, "<")
+	const all = `{"Effect":"Allow","Principal":"*","Action":"s3:*","Resource":["BKT","BKT/*"]}`
+	deny := func(condition string) string {
+		return `{"Effect":"Deny","Principal":"*","Resource":"BKT/*","Action":"s3:PutObject","Condition":{` + condition + `}}`
+	}
+	secret, notPublic := deny(`"StringEquals":{"s3:RequestObjectTag/class":"secret"}`), deny(`"StringNotEquals":{"s3:RequestObjectTag/class":"public"}`)
+	noNames := deny(`"ForAnyValue:StringEquals":{"s3:RequestObjectTagKeys":["class"]}`)
+	notCopied := deny(`"StringNotEquals":{"s3:x-amz-copy-source":"tagged/public"}`)
+	for _, c := range []struct {
+		policy, method, target string
+		header                 h
+		status                 int
+	}{
+		{secret, "POST", "/tagged/new?uploads", h{"X-Amz-Tagging": "class=secret"}, 403},
+		{secret, "POST", "/tagged/new?uploads", h{"X-Amz-Tagging": "class=secret", "X-Amz-Copy-Source": "tagged/public"}, 403},
+		{noNames, "POST", "/tagged/new?uploads", h{"X-Amz-Tagging": "class=secret", "X-Amz-Copy-Source": "tagged/public"}, 403},
+		{notCopied, "POST", "/tagged/new?uploads", h{"X-Amz-Copy-Source": "tagged/public"}, 403},
+		{notPublic, "PUT", "/tagged/up?partNumber=1&uploadId=" + escape(id), h{"X-Amz-Tagging": "class=public"}, 403},
+		{notPublic, "PUT", "/tagged/new", h{"X-Amz-Tagging": "class=public", "X-Amz-Copy-Source": "tagged/secret"}, 403},
+		{secret, "PUT", "/tagged/new", h{"X-Amz-Tagging": "class=public", "X-Amz-Copy-Source": "tagged/secret"}, 403},
+		{secret, "PUT", "/tagged/new", h{"X-Amz-Tagging": "class=secret", "X-Amz-Copy-Source": "tagged/public", "X-Amz-Tagging-Directive": "REPLACE"}, 403},
+		{secret, "PUT", "/tagged/copy", h{"X-Amz-Tagging": "class=secret", "X-Amz-Copy-Source": "tagged/public"}, 200},
+		{notPublic, "PUT", "/tagged/copy", h{"X-Amz-Copy-Source": "tagged/public"}, 200},
+		{notPublic, "PUT", "/tagged/copy", h{"X-Amz-Tagging": "class=public", "X-Amz-Copy-Source": "tagged/secret", "X-Amz-Tagging-Directive": "REPLACE"}, 200},
+		{notPublic, "PUT", "/tagged/copy", h{"X-Amz-Tagging": "class=public"}, 200},
+		{notCopied, "PUT", "/tagged/copy", h{"X-Amz-Copy-Source": "tagged/public"}, 200},
+	} {
+		d.setPolicy("tagged", all, c.policy)
+		if res, got := d.raw("bob", c.method, c.target, nil, c.header); res.StatusCode != c.status {
+			t.Errorf("%s %s %v, %s: %d %.200s", c.method, c.target, c.header, c.policy, res.StatusCode, got)
+		}
+	}
+	document := func(class string) string {
+		return "<Tagging><TagSet><Tag><Key>class</Key><Value>" + class + "</Value></Tag></TagSet></Tagging>"
+	}
+	for _, c := range []struct {
+		policy string
+		fields [][2]string
+		header h
+		status int
+	}{
+		{secret, [][2]string{{"tagging", document("secret")}}, nil, 403},
+		{secret, [][2]string{{"tagging", document("secret")}, {"x-amz-copy-source", "tagged/public"}}, nil, 403},
+		{secret, [][2]string{{"tagging", document("secret")}}, h{"X-Amz-Copy-Source": "tagged/public", "X-Amz-Tagging": "class=public"}, 403},
+		{strings.Replace(secret, "s3:PutObject", "s3:*", 1), [][2]string{{"tagging", document("secret")}}, h{"X-Amz-Tagging": "class=public"}, 403},
+		{notCopied, [][2]string{{"x-amz-copy-source", "tagged/public"}}, nil, 403},
+		{secret, [][2]string{{"tagging", document("public")}, {"x-amz-copy-source", "tagged/secret"}}, nil, 204},
+	} {
+		d.setPolicy("tagged", all, c.policy)
+		kind, body := form(append([][2]string{{"key", "form"}}, c.fields...), "v")
+		header := h{"Content-Type": kind}
+		for name, v := range c.header {
+			header[name] = v
+		}
+		if res, got := d.raw("", "POST", "/tagged", body, header); res.StatusCode != c.status {
+			t.Errorf("form %v %v, %s: %d %.200s", c.fields, c.header, c.policy, res.StatusCode, got)
+		}
+	}
+}
+
 // TestPolicyOfBatches: each key of DeleteObjects is asked for, and conditions see TLS.
 func TestPolicyOfBatches(t *testing.T) {
 	d := openDoor(t, Config{})

@@ -23,7 +23,7 @@ type conditionKeys struct {
 	header http.Header      // what describes the object: of a form, its fields
 	claim  *sigv4.Signature // that was found right; nil: anonymous
 	tags   url.Values       // tags in the body, or of what is copied; nil: they are in a header
-	limit  string           // parameter that limits a list of keys; "": the request is none
+	op     string           // name of the operation
 	region string
 	now    func() time.Time
 	one    [1]string
@@ -60,6 +60,13 @@ var keyLists = map[string]string{"ListObjects": "max-keys", "ListObjectsV2": "ma
 
 const maxUploads = "max-uploads"
 
+// tagging are the operations that store the tags of taggingHeader, and copying those that copy
+// if there is a copy source. Another operation could carry both headers to meet a condition.
+var (
+	tagging = map[string]bool{"PutObject": true, "CreateMultipartUpload": true, "PostObject": true}
+	copying = map[string]bool{"PutObject": true, "UploadPart": true}
+)
+
 // requestTag begins keys that are tags of the request.
 const requestTag = "requestobjecttag/"
 
@@ -79,7 +86,7 @@ func (k *conditionKeys) Value(key string) ([]string, bool) {
 		switch {
 		case name == "versionid":
 			return k.single(k.q.Get("versionId"), k.q.Has("versionId"))
-		case listKeys[name] && k.limit != "":
+		case listKeys[name] && keyLists[k.op] != "":
 			return k.single(k.listValue(name))
 		}
 		if key, ok := strings.CutPrefix(name, requestTag); ok {
@@ -116,7 +123,7 @@ func (k *conditionKeys) headerValue(name string) (string, bool) {
 	switch name {
 	case copySourceHeader:
 		source, err := parseCopySource(v)
-		return source.Bucket + "/" + source.Key, err == nil // else nothing is copied
+		return source.Bucket + "/" + source.Key, k.copies() && err == nil
 	case "If-Match":
 		return v, httpapi.ParseConditions(k.header, "").IfMatch.Given()
 	case "If-None-Match":
@@ -130,8 +137,9 @@ func (k *conditionKeys) listValue(name string) (string, bool) {
 	if name != "max-keys" {
 		return k.q.Get(name), k.q.Has(name)
 	}
-	v := k.q.Get(k.limit)
-	if v == "" && k.limit == maxUploads { // of a list of objects that says nothing, vfs knows how long it is
+	limit := keyLists[k.op]
+	v := k.q.Get(limit)
+	if v == "" && limit == maxUploads { // of a list of objects that says nothing, vfs knows how long it is
 		v = strconv.Itoa(maxPage)
 	}
 	return v, v != ""
@@ -179,15 +187,23 @@ func tlsVersion(s *tls.ConnectionState) (string, bool) {
 	return "", false
 }
 
+// copies reports whether the request copies.
+func (k *conditionKeys) copies() bool {
+	return copying[k.op] && k.header.Get(copySourceHeader) != ""
+}
+
+// takesTags reports whether the request copies an object with its tags.
+func (k *conditionKeys) takesTags() bool {
+	return k.copies() && tagging[k.op] && k.header.Get(taggingDirectiveHeader) != "REPLACE"
+}
+
 // requestTags are the tags that the request brings.
 func (k *conditionKeys) requestTags() url.Values {
-	if k.tags == nil && k.header.Get(copySourceHeader) != "" && k.header.Get(taggingDirectiveHeader) != "REPLACE" {
-		return nil // the header counts for nothing
+	if k.tags != nil || !tagging[k.op] || k.takesTags() {
+		return k.tags
 	}
-	if k.tags == nil {
-		k.tags, _ = url.ParseQuery(k.header.Get(taggingHeader)) // what is not understood is refused later
-	}
-	return k.tags
+	tags, _ := url.ParseQuery(k.header.Get(taggingHeader)) // what is not understood is refused later
+	return tags
 }
 
 func (k *conditionKeys) tagNames() ([]string, bool) {

@@ -89,7 +89,7 @@ func (q *request) uploadPart() error {
 	if err := refuseHeaders(q.r.Header); err != nil {
 		return err
 	}
-	if q.r.Header.Get("X-Amz-Copy-Source") != "" {
+	if q.keys.copies() {
 		return q.uploadPartCopy(upload, number)
 	}
 	p, err := q.openPayload()

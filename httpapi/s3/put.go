@@ -9,7 +9,7 @@ import (
 
 // putObject is PutObject, or CopyObject if there is a copy source.
 func (q *request) putObject() error {
-	if q.r.Header.Get("X-Amz-Copy-Source") != "" {
+	if q.keys.copies() {
 		return q.copyObject()
 	}
 	at := q.r.Header.Get(writeOffsetHeader)

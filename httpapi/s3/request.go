@@ -115,12 +115,11 @@ func (q *request) become(id identity) {
 		return
 	}
 	k := &q.keys // its claim is there
-	k.r, k.q, k.header, k.tags, k.region, k.now = q.r, q.q, q.r.Header, nil, q.region(), q.cfg.Now
+	k.r, k.q, k.op, k.header, k.tags, k.region, k.now = q.r, q.q, q.op.name, q.r.Header, nil, q.region(), q.cfg.Now
 	q.call = vfs.Call{Act: vfs.ActWriteObject, Values: &q.keys} // a form's
 	if q.op.needs >= 0 {
 		q.call.Act, q.call.Action = vfs.Action(q.op.needs), policyActions[q.op.name]
 	}
-	k.limit = keyLists[q.op.name]
 	q.asks.Subject.Call = &q.call
 }
 
