@@ -66,6 +66,9 @@ func sizeCondition(v string) (*int64, error) {
 	return &n, nil
 }
 
+// conditional reports whether the object must be as the entry says.
+func (e *deleteEntry) conditional() bool { return e.ETag != "" || e.LastModified != "" || e.Size != "" }
+
 // condition returns what an entry of DeleteObjects asks for.
 func (e *deleteEntry) condition() (vfs.Preconditions, error) {
 	var c vfs.Preconditions
@@ -114,52 +117,80 @@ type deleteEntry struct {
 	Size         string  `xml:"Size"`
 }
 
+// batch is what a DeleteObjects asks for, entry by entry.
+type batch struct {
+	results []error // so far of entries that nobody need be asked for
+	guarded []guardedEntry
+	plain   []int // entries without a condition, and their keys
+	keys    []string
+}
+
+// guardedEntry is an entry with a condition.
+type guardedEntry struct {
+	i    int
+	cond vfs.Preconditions
+}
+
+// batch checks the whole document: nothing is deleted for one that is refused.
+func (doc *deleteXML) batch() (*batch, error) {
+	if len(doc.Objects) == 0 {
+		return nil, newError(codeMalformedXML)
+	}
+	b := &batch{results: make([]error, len(doc.Objects))}
+	for i := range doc.Objects {
+		o := &doc.Objects[i]
+		if o.Key == nil {
+			return nil, newError(codeMalformedXML)
+		}
+		cond, err := o.condition()
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case *o.Key == "":
+			b.results[i] = newError(codeKeyMustBeSpecified)
+		case o.VersionID != "" && o.VersionID != "null":
+			b.results[i] = newError(codeNoSuchVersion)
+		case o.conditional():
+			b.guarded = append(b.guarded, guardedEntry{i, cond})
+		default:
+			b.plain = append(b.plain, i)
+			b.keys = append(b.keys, *o.Key)
+		}
+	}
+	return b, nil
+}
+
 // deleteObjects is DeleteObjects: each key has its own outcome.
 func (q *request) deleteObjects() error {
 	var doc deleteXML
 	if err := q.readXML(deleteBounds, &doc); err != nil {
 		return err
 	}
-	if len(doc.Objects) == 0 {
-		return newError(codeMalformedXML)
+	b, err := doc.batch()
+	if err != nil {
+		return err
 	}
-	results := make([]error, len(doc.Objects))
-	var plain []int
-	var keys []string
-	for i, o := range doc.Objects {
-		if err := q.ctx.Err(); err != nil {
-			return err // the client left
+	for _, g := range b.guarded {
+		_, err := q.fs.DeleteObject(q.ctx, vfs.ObjectName{Bucket: q.name.Bucket, Key: *doc.Objects[g.i].Key}, vfs.DeleteOptions{Cond: g.cond})
+		b.results[g.i] = err
+	}
+	if len(b.keys) > 0 {
+		done, err := q.fs.DeleteObjects(q.ctx, q.name.Bucket, b.keys)
+		if done == nil && len(b.guarded) == 0 {
+			return err // the bucket's: nothing was asked of any key
 		}
-		if o.Key == nil {
-			return newError(codeMalformedXML)
-		}
-		switch {
-		case *o.Key == "":
-			results[i] = newError(codeKeyMustBeSpecified)
-		case o.VersionID != "" && o.VersionID != "null":
-			results[i] = newError(codeNoSuchVersion)
-		case o.ETag != "" || o.LastModified != "" || o.Size != "":
-			cond, err := o.condition()
-			if err == nil {
-				_, err = q.fs.DeleteObject(q.ctx, vfs.ObjectName{Bucket: q.name.Bucket, Key: *o.Key}, vfs.DeleteOptions{Cond: cond})
+		for n, i := range b.plain {
+			if b.results[i] = err; done != nil {
+				b.results[i] = done[n].Err
 			}
-			results[i] = err
-		default:
-			plain = append(plain, i)
-			keys = append(keys, *o.Key)
 		}
 	}
-	if len(keys) > 0 {
-		done, err := q.fs.DeleteObjects(q.ctx, q.name.Bucket, keys)
-		if err != nil {
-			return err
-		}
-		for i, d := range done {
-			results[plain[i]] = d.Err
-		}
+	q.tellDeleted(&doc, b.results)
+	if err := q.ctx.Err(); err != nil {
+		return err // the client left
 	}
-	q.tellDeleted(&doc, results)
-	q.sendDeleted(&doc, results)
+	q.sendDeleted(&doc, b.results)
 	return nil
 }
 

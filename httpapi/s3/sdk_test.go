@@ -19,6 +19,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"ogw/cluster"
+	"ogw/cluster/mem"
+	"ogw/httpapi"
 )
 
 func TestBuckets(t *testing.T) {
@@ -566,4 +570,55 @@ func TestDeleteObjects(t *testing.T) {
 	}
 	d.wantRaw("alice", "POST", "/del?delete", bytes.Repeat([]byte(" "), int(deleteBounds.bytes)+1), nil, 400, "MaxMessageLengthExceeded")
 	d.wantRaw("bob", "POST", "/del?delete", []byte(doc), nil, 403, "AccessDenied")
+}
+
+// A document is refused as a whole, or what became of each of its keys is answered and
+// audited.
+func TestDeleteObjectsIsAnsweredWhole(t *testing.T) {
+	faults := &mem.Faults{}
+	details := make(chan string, 100)
+	d := openDoorOn(t, Config{Done: func(r *httpapi.Record) {
+		if r.Operation == "DeleteObjects" {
+			details <- r.Subject.Detail
+		}
+	}}, mem.Options{Faults: faults})
+	c := d.bucket("alice", "whole")
+	tag := *put(t, c, "whole", "a", "1").ETag
+	conditional := "<Object><Key>a</Key><ETag>" + tag + "</ETag></Object>"
+	for name, bad := range map[string]string{
+		"no key":        "<Object/>",
+		"not a size":    "<Object><Key>b</Key><Size>many</Size></Object>",
+		"not a time":    "<Object><Key>b</Key><LastModifiedTime>now</LastModifiedTime></Object>",
+		"one too many":  strings.Repeat("<Object><Key>k</Key></Object>", maxDeleteKeys),
+		"cut":           "<Object><Key>b</Key>",
+		"two documents": "</Delete><Delete>",
+	} {
+		d.wantRaw("alice", "POST", "/whole?delete", []byte("<Delete>"+conditional+bad+"</Delete>"), nil, 400, "MalformedXML")
+		if got := listAll(t, c, "whole", 10); !reflect.DeepEqual(got, []string{"a"}) {
+			t.Fatalf("%s: left %q", name, got)
+		}
+		if got := <-details; got != "" {
+			t.Errorf("%s: audited %s", name, got)
+		}
+	}
+	for n := 1; ; n++ {
+		put(t, c, "whole", "a", "1")
+		put(t, c, "whole", "b", "1")
+		faults.FailAt(n, cluster.ErrUnavailable)
+		res, body := d.raw("alice", "POST", "/whole?delete", []byte("<Delete>"+conditional+"<Object><Key>b</Key></Object></Delete>"), nil)
+		done := n > faults.Calls()
+		faults.Clear()
+		detail, left := <-details, listAll(t, c, "whole", 10)
+		if res.StatusCode != 200 && len(left) < 2 {
+			t.Errorf("call %d: left %q: %d %s", n, left, res.StatusCode, body)
+		}
+		for _, key := range []string{"a", "b"} { // what failed may be done, if the store lost the answer
+			if res.StatusCode == 200 && (!strings.Contains(detail, `"`+key+`"`) || !strings.Contains(body, "<Key>"+key+"</Key>")) {
+				t.Errorf("call %d: no %s: audited %s, answered %s", n, key, detail, body)
+			}
+		}
+		if done {
+			break
+		}
+	}
 }
