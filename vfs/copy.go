@@ -106,6 +106,9 @@ func (c *copying) check(n *record.Inode) error {
 	if want := c.o.SourceETag; want != "" && want != etag {
 		return fmt.Errorf("source %q is another one: %w", c.src.Key, ErrConflict)
 	}
+	if want := c.o.SourceTags; want != nil && *want != n.Object.Tags() {
+		return fmt.Errorf("source %q has other tags: %w", c.src.Key, ErrConflict)
+	}
 	return nil
 }
 
@@ -183,7 +186,7 @@ func (c *copying) sameKey(dst *keypath.Key) bool {
 // source reads the source and fills what the copy takes from it.
 func (c *copying) source(ctx context.Context, t cluster.Txn) (*record.Inode, error) {
 	judge, from, err := c.fs.rights.JudgedObject(ctx, t, c.src, ActReadObject)
-	if err == nil && (!c.o.ReplaceMeta || c.o.SourceTags) {
+	if err == nil && (!c.o.ReplaceMeta || c.o.SourceTags != nil) {
 		err = judge.ReadsTags(from)
 	}
 	if err != nil {

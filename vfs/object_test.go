@@ -603,6 +603,18 @@ func TestCopyObject(t *testing.T) {
 				t.Errorf("%q, %+v: %v, want %v", c.etag, c.cond, err, c.want)
 			}
 		}
+		tags, before := "class=secret", small.Meta.Tags()
+		want(t, fs.SetObjectTags(ctx, ObjectName{"bucket", "small"}, tags), nil)
+		for _, o := range []CopyOptions{{SourceTags: &before}, {SourceTags: &before, ReplaceMeta: true}} {
+			_, err = fs.CopyObject(ctx, ObjectName{"bucket", "small"}, ObjectName{"bucket", "tagged"}, o)
+			wantErr(t, err, ErrConflict)
+		}
+		_, err = fs.HeadObject(ctx, ObjectName{"bucket", "tagged"}, GetOptions{})
+		wantErr(t, err, ErrNoSuchKey)
+		info, err := fs.CopyObject(ctx, ObjectName{"bucket", "small"}, ObjectName{"bucket", "tagged"}, CopyOptions{SourceTags: &tags})
+		if want(t, err, nil); info.Meta.Tags() != tags {
+			t.Errorf("the copy has the tags %q", info.Meta.Tags())
+		}
 		_, err = fs.CopyObject(ctx, ObjectName{"bucket", "small"}, ObjectName{"bucket", "k"}, CopyOptions{ChecksumAlgorithm: "MD4"})
 		wantErr(t, err, ErrInvalid)
 	})

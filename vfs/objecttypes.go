@@ -171,9 +171,10 @@ type CopyOptions struct {
 	// either way.
 	ReplaceMeta bool
 	Meta        ObjectMeta
-	// SourceTags says that the tags in Meta are the source's: who copies must have the right to
-	// read them, as if Meta were not taken.
-	SourceTags bool
+	// SourceTags, if set, are the tags of the source that the copy takes along, with or without
+	// ReplaceMeta: who copies must have the right to read them, and of a source with others
+	// nothing is copied (ErrConflict), since policies were asked with these.
+	SourceTags *string
 	SourceCond Preconditions
 	// SourceETag, if set, is that of the source from which Meta was made: of another
 	// content nothing is copied (ErrConflict), whatever SourceCond asks.

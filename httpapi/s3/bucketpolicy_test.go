@@ -13,6 +13,7 @@ import (
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"ogw/httpapi/sigv4"
+	"ogw/vfs"
 	"ogw/vfs/policy"
 )
 
@@ -415,6 +416,58 @@ func TestPolicyTagsOfRequest(t *testing.T) {
 		if res, got := d.raw("", "POST", "/tagged", body, header); res.StatusCode != c.status {
 			t.Errorf("form %v %v, %s: %d %.200s", c.fields, c.header, c.policy, res.StatusCode, got)
 		}
+	}
+}
+
+// TestPolicyOfCopiedTags: the tags that a copy gets are those that policies saw, while somebody
+// else changes those of the source.
+func TestPolicyOfCopiedTags(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "racy")
+	d.wantRaw("alice", "PUT", "/racy/k", []byte("v"), map[string]string{"X-Amz-Tagging": "class=public"}, 200, "")
+	d.setPolicy("racy", `{"Effect":"Allow","Principal":BOB,"Action":"s3:*","Resource":["BKT","BKT/*"]}`,
+		`{"Effect":"Deny","Principal":BOB,"Action":"s3:PutObject","Resource":"BKT/*","Condition":{"StringEquals":{"s3:RequestObjectTag/class":"secret"}}}`)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if err := d.fs.SetObjectTags(bg, vfs.ObjectName{Bucket: "racy", Key: "k"}, []string{"class=secret", "class=public"}[i%2]); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	made := 0
+	for i := range 300 {
+		if t.Failed() {
+			break
+		}
+		header := map[string]string{"X-Amz-Copy-Source": "racy/k"}
+		if i%2 == 1 { // metadata is merged, then
+			header["X-Amz-Metadata-Directive"] = "REPLACE"
+		}
+		res, got := d.raw("bob", "PUT", "/racy/copy", nil, header)
+		switch res.StatusCode {
+		case 200:
+			made++
+			info, err := d.fs.HeadObject(bg, vfs.ObjectName{Bucket: "racy", Key: "copy"}, vfs.GetOptions{})
+			if err != nil || info.Meta.Tags() != "class=public" {
+				t.Errorf("copy %d has the tags %s, %v", i, info.Meta.Tags(), err)
+			}
+		case 403, 503:
+		default:
+			t.Errorf("%d %s", res.StatusCode, got)
+		}
+	}
+	close(stop)
+	<-done
+	if made == 0 {
+		t.Error("nothing was copied")
 	}
 }
 

@@ -125,20 +125,23 @@ type metaChange struct {
 
 // copyWith merges the metadata of source and request and copies. S3 does not
 // copy ACL, storage class and redirect. If metadata must be merged here, the
-// copy runs only while the source is the one that was merged from.
+// copy runs only while the source is the one that was merged from, and with the
+// source's tags only while they are those that policies see.
 func (q *request) copyWith(src vfs.ObjectName, info vfs.ObjectInfo, change *metaChange, o vfs.CopyOptions) (vfs.ObjectInfo, error) {
 	for attempt := 1; ; attempt++ {
 		opts := o
 		opts.Meta, opts.ReplaceMeta = change.merge(&info.Meta)
-		if opts.SourceTags = !change.replaceTags; opts.SourceTags {
-			q.keys.tags, _ = url.ParseQuery(info.Meta.Tags()) // which the store wrote
+		if !change.replaceTags {
+			tags := info.Meta.Tags()
+			opts.SourceTags = &tags
+			q.keys.tags, _ = url.ParseQuery(tags) // which the store wrote
 		}
 		// Beside the client's conditions: If-Match would switch others off.
 		if opts.ReplaceMeta && !(change.replaceMeta && change.replaceTags) {
 			opts.SourceETag = info.ETag
 		}
 		out, err := q.fs.CopyObject(q.ctx, src, q.name, opts)
-		if opts.SourceETag == "" || !errors.Is(err, vfs.ErrConflict) || attempt == copyAttempts {
+		if opts.SourceETag == "" && opts.SourceTags == nil || !errors.Is(err, vfs.ErrConflict) || attempt == copyAttempts {
 			return out, err
 		}
 		if info, err = q.fs.HeadObject(q.ctx, src, vfs.GetOptions{}); err != nil {
