@@ -1,6 +1,8 @@
 package local
 
 import (
+	"errors"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -273,6 +275,45 @@ func TestSweep(t *testing.T) {
 	}
 	if err := readBack(c.Blobs, kept, seedBytes(7)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSweepWaitsForIndex: a file goes once it is durable that the index does not name it,
+// also where the reaper does not have it any more: while that waits for the sync, after one that
+// failed, and where its queue was full.
+func TestSweepWaitsForIndex(t *testing.T) {
+	fs := newCrashFS()
+	c := openAt(t, stackOptions(fs))
+	b := c.Blobs.(*Blobs)
+	id := cluster.BlobID{Content: 1, Seq: 1}
+	if err := storeBlob(b, id, seedBytes(7)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.KV.Sync(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Delete(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	b.reaper.mu.Lock()
+	clear(b.reaper.queue)
+	b.reaper.mu.Unlock()
+	path := b.filePath(id)
+	if _, err := b.sweeper.folder(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	fs.mu.Lock()
+	if fs.names[path] != nil {
+		t.Error("the sweep left the file")
+	}
+	left := fs.clone(crashMode{percent: 100}, rand.New(rand.NewPCG(1, 2)))
+	fs.mu.Unlock()
+	c = openAt(t, stackOptions(left))
+	if err := readBack(c.Blobs, id, seedBytes(7)); err != nil && !errors.Is(err, cluster.ErrNotFound) {
+		t.Errorf("after a power cut: %v", err)
+	}
+	if _, err := c.Blobs.(*Blobs).index.get(id); !errors.Is(err, cluster.ErrNotFound) {
+		t.Errorf("after a power cut the index names a file that was removed: %v", err)
 	}
 }
 

@@ -60,15 +60,26 @@ func (s *sweeper) folder(dir string) (removed int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	var orphans []string
 	for _, name := range names {
 		raw, err := hex.DecodeString(name)
 		if err != nil {
 			continue // not ours
 		}
 		id, err := cluster.ParseBlobID(raw)
-		if err != nil || !s.orphan(id) {
-			continue
+		if err == nil && s.orphan(id) {
+			orphans = append(orphans, name)
 		}
+	}
+	if len(orphans) == 0 {
+		return 0, nil
+	}
+	// An entry may be gone since a moment ago, and be back after a power cut: the reaper
+	// does not know all of these, nor those for which it waits.
+	if err := s.blobs.index.sync(); err != nil {
+		return 0, err
+	}
+	for _, name := range orphans {
 		if err := s.blobs.disk.Remove(filepath.Join(dir, name)); err == nil {
 			removed++
 		}
@@ -78,7 +89,7 @@ func (s *sweeper) folder(dir string) (removed int, err error) {
 
 // orphan reports whether nobody knows the file of id, or will. A writer is
 // active until its blob is in the index, so the order of the questions counts.
-// Files whose removal waits for a sync are gone from the index already.
+// Files that the reaper is about to remove are left to it.
 func (s *sweeper) orphan(id cluster.BlobID) bool {
 	if s.blobs.isActive(id) {
 		return false
