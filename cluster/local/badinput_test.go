@@ -113,19 +113,29 @@ func TestTwoProcesses(t *testing.T) {
 	refused(dir, dir, "process unknown")
 }
 
-// TestNetworkFolder: a folder on a network file system is refused unless told.
+// TestNetworkFolder: a folder on a network file system is refused unless told; on one that
+// other machines may use, and whose locks hold there, it is opened with a warning.
 func TestNetworkFolder(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		fsType uint32
 		err    error
 		refuse bool
+		warn   string // if it is not refused
 	}{
-		{"NFS", unix.NFS_SUPER_MAGIC, nil, true},
-		{"SMB", unix.CIFS_SUPER_MAGIC, nil, true},
-		{"SMB", unix.SMB2_SUPER_MAGIC, nil, true},
-		{"ext4", unix.EXT4_SUPER_MAGIC, nil, false},
-		{"unknown", 0, unix.EIO, false},
+		{"NFS", unix.NFS_SUPER_MAGIC, nil, true, ""},
+		{"SMB", unix.CIFS_SUPER_MAGIC, nil, true, ""},
+		{"SMB", unix.SMB2_SUPER_MAGIC, nil, true, ""},
+		{"AFS", unix.AFS_FS_MAGIC, nil, true, ""},
+		{"Lustre", 0x0BD00BD0, nil, true, ""},
+		{"CephFS", 0x00c36400, nil, false, "type=CephFS"},
+		{"GPFS", 0x47504653, nil, false, "type=GPFS"},
+		{"OCFS2", 0x7461636f, nil, false, "type=OCFS2"},
+		{"GFS2", 0x01161970, nil, false, "type=GFS2"},
+		{"9p", 0x01021997, nil, false, "type=9p"},
+		{"FUSE", 0x65735546, nil, false, "type=FUSE"},
+		{"ext4", unix.EXT4_SUPER_MAGIC, nil, false, ""},
+		{"unknown", 0, unix.EIO, false, "cannot tell the file system"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -138,6 +148,9 @@ func TestNetworkFolder(t *testing.T) {
 					t.Fatal(err)
 				}
 				c.Close()
+				if said := logged.String(); !strings.Contains(said, test.warn) || test.warn == "" && strings.Contains(said, "file system") {
+					t.Errorf("the log says %q", said)
+				}
 				return
 			}
 			want := fmt.Sprintf("folder %s is on a network file system (%s)", dir, test.name)

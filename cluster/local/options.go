@@ -39,7 +39,7 @@ type Options struct {
 	// disks under 8 GiB. It must be a multiple of 4 KiB and hold the largest
 	// small blob.
 	SegmentBytes int64
-	// NetworkFS lets Dir be on NFS or SMB, with a warning.
+	// NetworkFS lets Dir be on NFS, SMB, AFS, Coda or Lustre, with a warning.
 	NetworkFS bool
 
 	// The rest is for tests of this package.

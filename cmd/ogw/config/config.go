@@ -65,7 +65,7 @@ type Cluster struct {
 	// its place (OGW_CLUSTER_KEY), this file may not: it is no secret.
 	KeyFile string `toml:"key_file" path:"true" doc:"file with the keys that seal secrets in the store, outside of the data folder; \"\" leaves them in clear"`
 	// NetworkFS: see local.Options.
-	NetworkFS bool `toml:"network_fs" doc:"let the data folder be on NFS or SMB"`
+	NetworkFS bool `toml:"network_fs" doc:"let the data folder be on NFS, SMB, AFS, Coda or Lustre"`
 	Memory    Size `toml:"memory" doc:"memory for all of it, which divides what is not set by itself; 0: what the machine or control group has"`
 	Cache     Size `toml:"cache" doc:"memory for metadata blocks; of a shared store, for what was read of its blobs"`
 	ReadCache Size `toml:"read_cache" doc:"disk in the data folder for what was read of a shared store's blobs; 0 for none"`
