@@ -46,6 +46,10 @@ type Blobs struct {
 	reaper    *reaper
 	sweeper   *sweeper
 
+	// indexing is held for reading by who changes the index and, because of that, the live
+	// bytes of a segment, and by the collector when it begins to count these.
+	indexing sync.RWMutex
+
 	// changing is held by who changes the place of a blob that exists:
 	// Delete, and the collector when it moves one.
 	changing sync.Mutex
@@ -156,6 +160,8 @@ func (b *Blobs) Delete(ctx context.Context, ids ...cluster.BlobID) error {
 		return err
 	}
 	defer b.gate.Leave()
+	b.indexing.RLock()
+	defer b.indexing.RUnlock()
 	b.changing.Lock()
 	defer b.changing.Unlock()
 	var found []indexEntry

@@ -28,6 +28,8 @@ const (
 	// collectRate bounds rewriting, in bytes per second, so that it leaves
 	// the disk to those who wait for it.
 	collectRate = 256 << 20
+	// countStep is after how many blobs the count looks whether somebody waits for it.
+	countStep = 128
 	// rewriteChunk is what is read of a segment at a time.
 	rewriteChunk = 1 << 20
 	// badPagesMax is how many pages of a segment may be unreadable before it
@@ -41,22 +43,15 @@ type collector struct {
 	blobs    *Blobs
 	segments *segment.Store
 	log      *slog.Logger
-	counting *pebble.Iterator // the index as it was at the start
 	every    time.Duration
 	quit     chan struct{}
 	done     chan struct{}
 }
 
-// newCollector must be called before the index changes.
-func newCollector(b *Blobs, every time.Duration, log *slog.Logger) (*collector, error) {
-	it, err := b.index.kv.db.NewIter(&pebble.IterOptions{LowerBound: record.BlobPrefix, UpperBound: cluster.PrefixEnd(record.BlobPrefix)})
-	if err != nil {
-		return nil, ioerr.Map(err)
-	}
-	c := &collector{blobs: b, segments: b.segments, log: log, counting: it, every: every,
-		quit: make(chan struct{}), done: make(chan struct{})}
+func newCollector(b *Blobs, every time.Duration, log *slog.Logger) *collector {
+	c := &collector{blobs: b, segments: b.segments, log: log, every: every, quit: make(chan struct{}), done: make(chan struct{})}
 	go c.run()
-	return c, nil
+	return c
 }
 
 func (c *collector) stop() {
@@ -96,40 +91,75 @@ func (c *collector) run() {
 	}
 }
 
-// count adds what the index held at the start; what changed since is counted
-// as it happens.
+// count adds what the index holds to the live bytes of segments. It begins again when it
+// had to give way to Erase.
 func (c *collector) count() error {
-	it := c.counting
+	for !c.stopping() {
+		live, err := c.countLive()
+		if err != nil {
+			return err
+		}
+		if live == nil {
+			continue
+		}
+		if err := c.segments.Measure(); err != nil {
+			return err
+		}
+		for number, bytes := range live {
+			if !c.segments.AddLive(number, bytes) {
+				c.log.Error("a data segment is missing", "path", c.segments.Path(number), "bytes", bytes)
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// countLive returns the live bytes of segments in the index as it was at one moment; nil if
+// the store is being closed, or Erase waits. Its iterator keeps all files of the metadata
+// of that moment, and in a large store needs minutes.
+func (c *collector) countLive() (map[uint64]int64, error) {
+	using := &c.blobs.index.kv.using
+	using.RLock()
+	defer using.RUnlock()
+	it, err := c.beginCount()
+	if err != nil {
+		return nil, err
+	}
 	live := make(map[uint64]int64)
 	n := 0
 	for ok := it.First(); ok; ok = it.Next() {
-		if n++; n%1024 == 0 && c.stopping() {
-			break
+		if n++; n%countStep == 0 {
+			if c.stopping() || !using.TryRLock() {
+				return nil, ioerr.Map(it.Close())
+			}
+			using.RUnlock()
 		}
 		e, err := decodeEntry(it)
 		if err != nil {
 			it.Close()
-			return err
+			return nil, err
 		}
 		if e.Segment != 0 {
 			live[e.Segment] += record.Bytes(e.Size)
 		}
 	}
-	if err := it.Close(); err != nil {
-		return ioerr.Map(err)
+	return live, ioerr.Map(it.Close())
+}
+
+// beginCount returns the blobs of this moment. What changes from then on is counted as it
+// happens.
+func (c *collector) beginCount() (*pebble.Iterator, error) {
+	kv := c.blobs.index.kv
+	if err := kv.gate.Enter(); err != nil {
+		return nil, err
 	}
-	if c.stopping() {
-		return nil
-	}
-	if err := c.segments.Measure(); err != nil {
-		return err
-	}
-	for number, bytes := range live {
-		if !c.segments.AddLive(number, bytes) {
-			c.log.Error("a data segment is missing", "path", c.segments.Path(number), "bytes", bytes)
-		}
-	}
-	return nil
+	defer kv.gate.Leave()
+	c.blobs.indexing.Lock()
+	defer c.blobs.indexing.Unlock()
+	c.segments.ResetLive()
+	it, err := kv.db.NewIter(&pebble.IterOptions{LowerBound: record.BlobPrefix, UpperBound: cluster.PrefixEnd(record.BlobPrefix)})
+	return it, ioerr.Map(err)
 }
 
 // pass frees the dead segments, then rewrites the mostly dead ones.

@@ -69,7 +69,9 @@
 //
 // Erase is for secrets that were replaced: it compacts the tables of a range,
 // overwrites the logs, which Pebble keeps to use them again, and the tail, and
-// waits until the files that are not needed any more are gone (erase.go).
+// waits until the files that are not needed any more are gone (erase.go). It waits for
+// views that see what was replaced, and the count of live bytes, which would keep
+// files for minutes, begins again after it.
 //
 // Pebble's fatal errors end the taking of writes, not the process: see
 // metafs.Health.
@@ -151,7 +153,7 @@
 // that became read-only is such a failure only where the log meets it: what
 // diskspace.Guard sees before, it refuses, and takes again when the medium does.
 //
-// Lock order: Blobs.changing or KV.erasing, then KV.commit, then durability.mu; Blobs.mu,
+// Lock order: KV.using, then Blobs.indexing, then Blobs.changing or KV.erasing, then KV.commit, then durability.mu; Blobs.mu,
 // then nothing but reads of the index; segment.Store.mu, then its allocator.mu;
 // metafs.SpaceWait.mu, then diskspace.ReserveFile.mu or that allocator.mu. The
 // locks of snapshots, fileio.Handles, fileio.Windows, placeCache, pageSums, fileio.Pool,

@@ -17,14 +17,16 @@ const (
 	// old one while its predecessors were overwritten, the log in use; the
 	// second makes that one an old one.
 	erasePasses = 2
-	// eraseWait bounds the wait for Pebble to remove the files that a
-	// compaction replaced, which it does in the background.
+	// eraseWait bounds the wait for those who still read what was replaced, and again for
+	// Pebble to remove the files that a compaction replaced, which it does in the
+	// background.
 	eraseWait = 30 * time.Second
 )
 
 // Erase implements cluster.KV: tables and value files that hold what was
 // replaced are rewritten, and the logs, which Pebble keeps to use them again,
-// are overwritten with zeros.
+// are overwritten with zeros. Views that began before what they read was replaced are
+// waited for.
 func (kv *KV) Erase(ctx context.Context, ranges ...cluster.KeyRange) error {
 	if err := kv.gate.Enter(); err != nil {
 		return err
@@ -33,7 +35,11 @@ func (kv *KV) Erase(ctx context.Context, ranges ...cluster.KeyRange) error {
 	if err := kv.syncAll(); err != nil {
 		return err
 	}
-	kv.snapshots.close() // a snapshot keeps what it can still read
+	kv.using.Lock()
+	defer kv.using.Unlock()
+	if err := kv.awaitReaders(ctx); err != nil {
+		return err
+	}
 	for _, r := range ranges {
 		if err := kv.db.Compact(ctx, r.Start, r.End, false); err != nil {
 			return ioerr.Map(err)
@@ -90,19 +96,34 @@ func (kv *KV) eraseLogs() error {
 	return nil
 }
 
+// awaitReaders waits until there is no snapshot of what was replaced before: a compaction
+// keeps what one can still read.
+func (kv *KV) awaitReaders(ctx context.Context) error {
+	replaced := kv.visible.Load()
+	kv.snapshots.close()
+	return awaitNone(ctx, "readers of what is to be erased", func() int64 { return kv.snapshots.before(replaced) })
+}
+
 // awaitRemovals waits until the files that were replaced are gone.
 func (kv *KV) awaitRemovals(ctx context.Context) error {
+	return awaitNone(ctx, "replaced files of the metadata", func() int64 {
+		m := kv.db.Metrics()
+		return m.Table.ObsoleteCount + m.Table.ZombieCount + int64(m.BlobFiles.ObsoleteCount) + int64(m.BlobFiles.ZombieCount)
+	})
+}
+
+// awaitNone waits until there are none of what Erase has to wait for.
+func awaitNone(ctx context.Context, what string, count func() int64) error {
 	ctx, cancel := context.WithTimeout(ctx, eraseWait)
 	defer cancel()
 	for {
-		m := kv.db.Metrics()
-		left := m.Table.ObsoleteCount + m.Table.ZombieCount + int64(m.BlobFiles.ObsoleteCount) + int64(m.BlobFiles.ZombieCount)
+		left := count()
 		if left == 0 {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %d replaced files of the metadata are still there", cluster.ErrUnavailable, left)
+			return fmt.Errorf("%w: %d %s are still there", cluster.ErrUnavailable, left, what)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

@@ -2,15 +2,24 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/record"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
 // filesWith returns the files below dir that hold any of secrets.
@@ -127,5 +136,130 @@ func TestErase(t *testing.T) {
 	check(c.KV)
 	if found := filesWith(t, dir, secrets...); found != nil {
 		t.Errorf("found after a start in %q", found)
+	}
+}
+
+// TestEraseWaitsForViews: what a view can still read is on the disk; Erase returns when the view
+// has ended, or with an error.
+func TestEraseWaitsForViews(t *testing.T) {
+	dir := t.TempDir()
+	kv := openAt(t, Options{Dir: dir}).KV.(*KV)
+	secret := rand.Text() + rand.Text()
+	set := func(value string) {
+		t.Helper()
+		if err := kv.Update(ctx, func(txn cluster.Txn) error { return txn.Set([]byte("k"), []byte(value)) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	secrets := cluster.KeyRange{Start: []byte("k"), End: []byte("l")}
+	set(secret)
+	reads, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- kv.View(ctx, func(r cluster.Reader) error {
+			if _, err := r.Get([]byte("k")); err != nil {
+				return err
+			}
+			close(reads)
+			<-goOn
+			if v, err := r.Get([]byte("k")); string(v) != secret || err != nil {
+				return fmt.Errorf("the view reads %q %w", v, err)
+			}
+			return nil
+		})
+	}()
+	<-reads
+	set("new")
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if err := kv.Erase(short, secrets); !errors.Is(err, cluster.ErrUnavailable) {
+		t.Errorf("beside a view of the secret: %v", err)
+	}
+	erased := make(chan error, 1)
+	go func() { erased <- kv.Erase(ctx, secrets) }()
+	time.Sleep(50 * time.Millisecond)
+	close(goOn)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := <-erased; err != nil {
+		t.Error(err)
+	}
+	if found := filesWith(t, dir, secret); found != nil {
+		t.Errorf("found in %q", found)
+	}
+}
+
+// TestEraseWhileCounting: the count of live bytes after a start of a large store takes
+// minutes; Erase does not wait for that, and the count comes out right.
+func TestEraseWhileCounting(t *testing.T) {
+	const blobs = 40_000
+	fs := newMem(t)
+	c := openAt(t, memOptions(fs))
+	id := func(i int) cluster.BlobID { return cluster.BlobID{Content: uint64(i), Seq: uint64(i)} }
+	if err := storeBlob(c.Blobs, id(0), seedBytes(1)); err != nil {
+		t.Fatal(err)
+	}
+	x := c.Blobs.(*Blobs).index
+	place, err := x.get(id(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = x.kv.applyInternal(func(b *pebble.Batch) error {
+		for i := 1; i < blobs; i++ {
+			if err := b.Set(record.BlobKey(id(i)), place.Encode(), nil); err != nil {
+				return err
+			}
+		}
+		return b.Set([]byte("k"), []byte("secret"), nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	var slow atomic.Bool
+	slow.Store(true)
+	reads := make(chan struct{}, 1)
+	c = openAt(t, memOptions(errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		stack := make([]byte, 16<<10)
+		if op.Kind == errorfs.OpFileReadAt && slow.Load() && strings.Contains(string(stack[:runtime.Stack(stack, false)]), "(*collector).count") {
+			select {
+			case reads <- struct{}{}:
+			default:
+			}
+			time.Sleep(time.Second)
+		}
+		return nil
+	}))))
+	<-reads
+	if err := c.KV.Update(ctx, func(txn cluster.Txn) error { return txn.Set([]byte("k"), []byte("new")) }); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	err = c.KV.Erase(ctx, cluster.KeyRange{Start: []byte("k"), End: []byte("l")})
+	if took := time.Since(began); err != nil || took > eraseWait/2 {
+		t.Errorf("%v after %v", err, took)
+	}
+	for i := range 3 {
+		if err := storeBlob(c.Blobs, id(blobs+i), seedBytes(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Blobs.Delete(ctx, id(1), id(blobs)); err != nil {
+		t.Fatal(err)
+	}
+	slow.Store(false)
+	waitFor(t, "the count", func() bool {
+		f, ok := c.Blobs.(*Blobs).segments.Figures(place.Segment)
+		return ok && f.Live == (blobs-1)*record.Bytes(place.Size)
+	})
+	fresh, err := c.Blobs.(*Blobs).index.get(id(blobs + 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, _ := c.Blobs.(*Blobs).segments.Figures(fresh.Segment); f.Live != 2*record.Bytes(fresh.Size) {
+		t.Errorf("new segment: %+v", f)
 	}
 }

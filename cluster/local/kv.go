@@ -52,6 +52,9 @@ type KV struct {
 	logs        *metafs.LogFS
 	tail        *tail.File
 	erasing     sync.Mutex // held by who overwrites the tail
+	// using is held for reading by who keeps an iterator for long, and gives it up when
+	// somebody waits for using: Erase, which needs the files that it keeps to be gone.
+	using sync.RWMutex
 }
 
 var _ cluster.KV = (*KV)(nil)

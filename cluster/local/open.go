@@ -316,9 +316,7 @@ func openBlobs(o *Options, kv *KV, store record.StoreID, handles *fileio.Handles
 	if every == 0 {
 		every = collectEvery
 	}
-	if b.collector, err = newCollector(b, every, o.Logger); err != nil {
-		return nil, err
-	}
+	b.collector = newCollector(b, every, o.Logger)
 	b.reaper = newReaper(o.disk, b.index.sync, o.Logger)
 	b.sweeper = newSweeper(b, o.Logger)
 	return b, nil

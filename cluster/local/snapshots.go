@@ -1,6 +1,7 @@
 package local
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -16,6 +17,7 @@ type snapshots struct {
 
 	mu     sync.Mutex
 	latest *snapshot
+	old    []*snapshot // those before the latest that somebody uses
 }
 
 // snapshot is closed when nobody uses it.
@@ -61,8 +63,21 @@ func (s *snapshots) close() {
 	s.drop()
 }
 
+// before returns how many readers have a snapshot of before version.
+func (s *snapshots) before(version uint64) (readers int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, snap := range s.old {
+		if snap.version < version {
+			readers += int64(snap.users)
+		}
+	}
+	return readers
+}
+
 func (s *snapshots) drop() {
 	if s.latest != nil {
+		s.old = append(s.old, s.latest)
 		s.leave(s.latest)
 		s.latest = nil
 	}
@@ -71,5 +86,8 @@ func (s *snapshots) drop() {
 func (s *snapshots) leave(snap *snapshot) {
 	if snap.users--; snap.users == 0 {
 		snap.Close()
+		if i := slices.Index(s.old, snap); i >= 0 {
+			s.old = slices.Delete(s.old, i, i+1)
+		}
 	}
 }

@@ -176,10 +176,12 @@ func (b *Blobs) appendRecord(r *record.Record, buf []byte, put func(*record.Plac
 		return err
 	}
 	p := &record.Place{Size: r.Size, Modified: b.now(), Segment: r.Segment, Offset: r.Offset, Blocks: r.Blocks}
+	b.indexing.RLock()
 	err := put(p)
 	if err == nil {
 		b.segments.AddLive(r.Segment, total)
 	}
+	b.indexing.RUnlock()
 	b.segments.Indexed(r.Segment)
 	return err
 }

@@ -243,6 +243,15 @@ func (s *Store) AddLive(number uint64, bytes int64) bool {
 	return true
 }
 
+// ResetLive has the counting of live bytes begin again.
+func (s *Store) ResetLive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.known {
+		g.live = 0
+	}
+}
+
 // Measure finds the lengths of the segments of earlier runs.
 func (s *Store) Measure() error {
 	s.mu.Lock()
