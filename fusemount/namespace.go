@@ -123,9 +123,12 @@ func (f *rawFS) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.At
 		defer f.privs.moved() // who asked before it was done asks again
 	}
 	if set.Size != nil && !set.KeepSetID {
-		if _, err := f.dropSetID(ino, &in.InHeader); err != nil {
+		// With the size, so that what refuses that leaves them, too.
+		a, err := f.fs.GetAttr(ctx, ino)
+		if err != nil {
 			return f.status("setattr", &in.InHeader, err)
 		}
+		set.DropSetID = setIDLost(&a, &in.InHeader)
 	}
 	a, err := f.fs.SetAttr(f.once(ctx, &in.InHeader), cred(&in.InHeader), ino, set)
 	if errors.Is(err, vfs.ErrDone) {

@@ -21,18 +21,23 @@ func (f *rawFS) killSetID(h *fileHandle, in *fuse.InHeader) error {
 	return err
 }
 
-// dropSetID removes setuid, and setgid unless it is no privilege, since the
-// group may not execute the file, and the caller is in the group. It returns
-// what is left of them.
+// dropSetID takes off a file what setIDLost says, and returns what is left.
 func (f *rawFS) dropSetID(ino vfs.Ino, in *fuse.InHeader) (left uint32, err error) {
-	return f.dropBits(ino, func(a *vfs.Attr) uint32 {
-		const alone = vfs.ModeSetGID | 0o010
-		if a.Mode&alone == vfs.ModeSetGID && inGroup(in, a.GID) {
-			return vfs.ModeSetUID
-		}
-		return vfs.ModeSetUID | vfs.ModeSetGID
-	})
+	return f.dropBits(ino, func(a *vfs.Attr) uint32 { return setIDLost(a, in) })
 }
+
+// setIDLost returns which of setuid and setgid a change of content by a caller who may not keep
+// them takes off a file, should it have them: setgid stays if it is no privilege, since the group
+// may not execute the file, and the caller is in the group.
+func setIDLost(a *vfs.Attr, in *fuse.InHeader) uint32 {
+	const alone = vfs.ModeSetGID | 0o010
+	if a.Mode&alone == vfs.ModeSetGID && inGroup(in, a.GID) {
+		return vfs.ModeSetUID
+	}
+	return setIDs
+}
+
+const setIDs = vfs.ModeSetUID | vfs.ModeSetGID
 
 // dropSetGID follows the change of an ACL by somebody outside of the group.
 func (f *rawFS) dropSetGID(ino vfs.Ino) error {
@@ -40,26 +45,21 @@ func (f *rawFS) dropSetGID(ino vfs.Ino) error {
 	return err
 }
 
-// dropBits takes bits off a mode and returns which of setuid and setgid it has
-// then.
+// dropBits takes setuid or setgid off a mode, if it has them, and returns what of both it
+// has then.
 func (f *rawFS) dropBits(ino vfs.Ino, of func(a *vfs.Attr) uint32) (left uint32, err error) {
 	a, err := f.fs.GetAttr(f.ctx, ino)
-	if err != nil {
+	if err != nil || a.Mode&setIDs == 0 {
 		return 0, err
 	}
-	mode := a.Mode & vfs.ModePermMask
-	if mode&(vfs.ModeSetUID|vfs.ModeSetGID) == 0 {
-		return 0, nil
-	}
-	kept := mode &^ of(&a)
-	left = kept & (vfs.ModeSetUID | vfs.ModeSetGID)
-	if kept == mode {
-		return left, nil
+	bits := of(&a)
+	if a.Mode&bits == 0 {
+		return a.Mode & setIDs, nil
 	}
 	// As the superuser: every caller who may write may do this much.
-	if _, err = f.fs.SetAttr(f.ctx, vfs.Root, ino, vfs.SetAttr{Mode: &kept}); err != nil {
-		return left, err
+	if a, err = f.fs.SetAttr(f.ctx, vfs.Root, ino, vfs.SetAttr{DropSetID: bits}); err != nil {
+		return 0, err
 	}
 	f.inv.attrChanged(ino)
-	return left, nil
+	return a.Mode & setIDs, nil
 }

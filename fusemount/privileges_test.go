@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -92,6 +93,62 @@ type asksBefore struct {
 func (n asksBefore) SetAttr(ctx context.Context, c *vfs.Cred, ino vfs.Ino, a vfs.SetAttr) (vfs.Attr, error) {
 	n.before()
 	return n.attributes.SetAttr(ctx, c, ino, a)
+}
+
+// TestPrivilegesBesideChmod: a write takes setuid off the mode that the file has then, and takes
+// no chmod back that another door acknowledged meanwhile; nor is one refused that appends to
+// what only grows.
+func TestPrivilegesBesideChmod(t *testing.T) {
+	k := begin(t, "text")
+	plain := k.rawFS.fs.attributes
+	set := func(mode uint32) {
+		t.Helper()
+		_, err := plain.SetAttr(bg, vfs.Root, k.file, vfs.SetAttr{Mode: &mode})
+		must(t, err)
+	}
+	change := map[string]func() fuse.Status{
+		"write": func() fuse.Status {
+			in := &fuse.WriteIn{InHeader: header(0, k.file), Fh: k.open(0, unix.O_WRONLY|unix.O_APPEND), WriteFlags: fuse.WRITE_KILL_SUIDGID, Flags: unix.O_APPEND}
+			in.Uid = 1001
+			_, st := k.Write(nil, in, []byte("x"))
+			return st
+		},
+		"truncate": func() fuse.Status {
+			in := &fuse.SetAttrIn{SetAttrInCommon: fuse.SetAttrInCommon{InHeader: header(0, k.file), Valid: fuse.FATTR_SIZE | fuse.FATTR_KILL_SUIDGID, Size: 4}}
+			in.Uid = 1001
+			return k.SetAttr(nil, in, new(fuse.AttrOut))
+		},
+	}
+	mode := func(what string, want uint32) {
+		t.Helper()
+		a, err := k.fs.GetAttr(bg, k.file)
+		must(t, err)
+		if got := a.Mode & vfs.ModePermMask; got != want {
+			t.Errorf("%s: mode %o, want %o", what, got, want)
+		}
+	}
+	for what, change := range change {
+		for from, to := range map[uint32]uint32{0o4755: 0o600, 0o2755: 0o4700} {
+			set(from)
+			once := sync.OnceFunc(func() { set(to) })
+			k.rawFS.fs.attributes = asksBefore{plain, once}
+			if st := change(); !st.Ok() {
+				t.Errorf("%s: %v", what, st)
+			}
+			k.rawFS.fs.attributes = plain
+			mode(what, to&^uint32(vfs.ModeSetUID|vfs.ModeSetGID))
+		}
+	}
+	set(0o6766)
+	must(t, k.fs.SetFlags(bg, vfs.Root, k.file, vfs.FlagAppend))
+	if st := change["truncate"](); st != fuse.EPERM {
+		t.Errorf("truncate what only grows: %v", st)
+	}
+	mode("a refused truncation", 0o6766)
+	if st := change["write"](); !st.Ok() {
+		t.Errorf("append to what only grows: %v", st)
+	}
+	mode("append", 0o2766) // by a member of the group, which may not execute the file
 }
 
 // TestPrivilegesOfLateMode: who writes while setuid is being set, and finds none, asks again before

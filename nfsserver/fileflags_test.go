@@ -44,13 +44,22 @@ func TestFileFlags(t *testing.T) {
 	held()
 	overwrite("append", 4, "!", OK)
 	overwrite("append with the page before", 0, "text!!", OK)
+	flag(0)
+	// Without execution by the group, so that it does not go with the bytes.
+	c.must("chmod", c.setattr(f, set{mode: ptr(uint32(0o2606))}, nil))
+	flag(vfs.FlagAppend)
+	other := s.mount("/", 1001)
+	other.must("append by another", firstOf(other.write(f, 6, unstable, []byte("?"))))
+	if _, a := c.getattr(f); a.mode&0o7777 != 0o606 {
+		t.Errorf("mode %o after an append by another", a.mode&0o7777)
+	}
 	st, got, _ := c.read(f, 0, 100)
-	if c.must("read", st); string(got) != "text!!" {
+	if c.must("read", st); string(got) != "text!!?" {
 		t.Errorf("the file holds %q", got)
 	}
 	// Whoever comes first after a restart reads.
-	_, unread, other := c.create(c.root, "unread", createGuarded, set{})
-	if err := s.fs.SetFlags(t.Context(), vfs.Root, vfs.Ino(other.fileid), vfs.FlagImmutable); err != nil {
+	_, unread, made := c.create(c.root, "unread", createGuarded, set{})
+	if err := s.fs.SetFlags(t.Context(), vfs.Root, vfs.Ino(made.fileid), vfs.FlagImmutable); err != nil {
 		t.Fatal(err)
 	}
 	st, _, _ = c.read(unread, 0, 100)

@@ -248,8 +248,7 @@ func (f *File) dropSetGID(ctx context.Context, cred *Cred) error {
 	if err != nil || !losesSetGID(cred, n) {
 		return err
 	}
-	mode := n.Mode & ModePermMask &^ ModeSetGID
-	_, err = f.fs.SetAttr(ctx, Root, f.of.ino, SetAttr{Mode: &mode})
+	_, err = f.fs.SetAttr(ctx, Root, f.of.ino, SetAttr{DropSetID: ModeSetGID})
 	return err
 }
 

@@ -213,6 +213,9 @@ func TestSetAttrRights(t *testing.T) {
 		{"now by another", other, SetAttr{MtimeNow: true, AtimeNow: true}, ErrAccess, 0},
 		{"now by who may write", CheckedCred(12, 0), SetAttr{MtimeNow: true, AtimeNow: true}, nil, 0},
 		{"one now by another", other, SetAttr{MtimeNow: true}, ErrPerm, 0},
+		{"setuid off by who may write", CheckedCred(12, 0), SetAttr{DropSetID: ModeSetUID}, nil, 0o2754},
+		{"setgid off by the owner, and no other bit", owner, SetAttr{DropSetID: ModeSetGID | 0o777}, nil, 0o4754},
+		{"setuid off by another", other, SetAttr{DropSetID: ModeSetUID}, ErrAccess, 0},
 		{"guard differs", Root, SetAttr{Mode: ptr(uint32(0)), GuardCtimeNS: ptr(int64(1))}, ErrConflict, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func (fs *FS) Access(ctx context.Context, cred *Cred, ino Ino, mask uint32) erro
 
 // touches reports whether anything but the guard is asked for.
 func (s *SetAttr) touches() bool {
-	return s.Mode != nil || s.UID != nil || s.GID != nil || s.Size != nil || s.timesSet()
+	return s.Mode != nil || s.UID != nil || s.GID != nil || s.Size != nil || s.DropSetID != 0 || s.timesSet()
 }
 
 func (s *SetAttr) validTimes() bool {
@@ -192,7 +192,7 @@ func checkSetAttr(r cluster.Reader, cred *Cred, n *record.Inode, set *SetAttr) e
 	if set.GID != nil && (!owner || *set.GID != n.GID && !cred.InGroup(*set.GID)) {
 		return ErrPerm
 	}
-	if !set.timesSet() || owner {
+	if owner || !set.timesSet() && set.DropSetID == 0 {
 		return nil
 	}
 	if set.Atime != nil || set.Mtime != nil || set.AtimeNow != set.MtimeNow && !(set.MtimeNow && set.MtimeByWriter) {
@@ -202,7 +202,9 @@ func checkSetAttr(r cluster.Reader, cred *Cred, n *record.Inode, set *SetAttr) e
 }
 
 // applyOwner changes owner and group. That clears setuid and setgid bits of
-// programs, as does a change of size by anyone but the superuser.
+// programs, as does a change of size by anyone but the superuser, beside those that
+// set names. What it finds them on is the mode of this transaction: one that was read
+// before may have been changed.
 func applyOwner(n *record.Inode, cred *Cred, set *SetAttr) {
 	chown := set.UID != nil || set.GID != nil
 	if set.UID != nil {
@@ -211,6 +213,7 @@ func applyOwner(n *record.Inode, cred *Cred, set *SetAttr) {
 	if set.GID != nil {
 		n.GID = *set.GID
 	}
+	n.Mode &^= set.DropSetID & (ModeSetUID | ModeSetGID)
 	superuser := cred.Superuser()
 	if !set.KeepSetID && !n.IsDir() && (chown || set.Size != nil && !superuser) {
 		n.Mode = perm.DropSetID(n.Mode)
@@ -292,7 +295,7 @@ func applyNew(n *record.Inode, cred *Cred, set *SetAttr, nowNS int64) error {
 }
 
 // checkFlags is perm.CheckFree or perm.CheckWritable for a change of attributes: who may
-// write may set the times to now.
+// write may set the times to now, and takes setuid and setgid off with that.
 func (s *SetAttr) checkFlags(n *record.Inode) error {
 	if s.Mode != nil || s.UID != nil || s.GID != nil || s.Size != nil || s.Atime != nil || s.Mtime != nil {
 		return perm.FlagsOf(n).CheckFree()

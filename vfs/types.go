@@ -139,6 +139,9 @@ type SetAttr struct {
 	// KeepSetID keeps setuid and setgid bits where a change of size or owner
 	// would clear them (a caller with CAP_FSETID).
 	KeepSetID bool
+	// DropSetID takes those of ModeSetUID and ModeSetGID off that it holds, whatever else
+	// the mode is by then; who may write the file may do that.
+	DropSetID uint32
 	// MtimeByWriter lets who may write set the modification time alone to now,
 	// as a truncation does; else that is the owner's, as in utimensat(2).
 	MtimeByWriter bool
