@@ -63,8 +63,8 @@
 // NFSv3 has no open and close. Files stay open between calls, a bounded
 // number of them, and are flushed and closed when nobody used them for a
 // while. Rights are checked per call as a kernel's server checks them: an
-// owner may always read and write, since the client checked when the program
-// opened the file.
+// owner may always read, write and set the size, since the client checked when
+// the program opened the file.
 //
 // # Requests sent again
 //

@@ -137,6 +137,18 @@ func TestRightsOfOpenFiles(t *testing.T) {
 	}
 	alice.must("owner writes a file of mode 0444", firstOf(alice.write(f, 0, unstable, []byte("x"))))
 	bob.want("another writes it", firstOf(bob.write(f, 0, unstable, []byte("x"))), ErrAcces)
+	for what, size := range map[string]set{"ftruncate": {size: ptr(uint64(5))}, "O_TRUNC": {size: ptr(uint64(0)), mtimeNow: true}} {
+		alice.must(what+" by the owner of a file of mode 0444", alice.setattr(f, size, nil))
+		bob.want(what+" by another", bob.setattr(f, size, nil), ErrAcces)
+		for _, flag := range []vfs.FileFlags{vfs.FlagImmutable, vfs.FlagAppend, 0} {
+			if err := s.fs.SetFlags(t.Context(), vfs.Root, vfs.Ino(a.fileid), flag); err != nil {
+				t.Fatal(err)
+			}
+			if flag != 0 {
+				alice.want(what+" of what is held", alice.setattr(f, size, nil), ErrPerm)
+			}
+		}
+	}
 	st, _, _ = bob.read(f, 0, 1)
 	bob.want("another reads it", st, OK)
 	alice.must("chmod", alice.setattr(f, set{mode: ptr(uint32(0o600))}, nil))

@@ -70,6 +70,8 @@ func setattr(ctx context.Context, q *request) error {
 	// open(O_TRUNC) asks for the time of the change, of an empty file for
 	// nothing else; that needs no more rights than the change.
 	s.set.MtimeByWriter = true
+	// As WRITE: the client checked when its program opened the file.
+	s.set.SizeByOwner = true
 	a, err := q.s.fs.SetAttr(ctx, &q.cred, ino, s.set)
 	if err != nil {
 		if s.set.GuardCtimeNS != nil && errors.Is(err, vfs.ErrConflict) {

@@ -178,8 +178,10 @@ func checkSetAttr(r cluster.Reader, cred *Cred, n *record.Inode, set *SetAttr) e
 		case !n.IsRegular():
 			return ErrInvalid
 		}
-		if err := perm.Check(r, cred, n, AccessWrite); err != nil {
-			return err
+		if !set.SizeByOwner || !cred.Is(n.UID) {
+			if err := perm.Check(r, cred, n, AccessWrite); err != nil {
+				return err
+			}
 		}
 	}
 	if cred.Rooted() {

@@ -145,6 +145,9 @@ type SetAttr struct {
 	// MtimeByWriter lets who may write set the modification time alone to now,
 	// as a truncation does; else that is the owner's, as in utimensat(2).
 	MtimeByWriter bool
+	// SizeByOwner lets the owner set the size whatever the mode: where there is no
+	// open file to go by, as in ftruncate(2) of one that was opened when it was made.
+	SizeByOwner bool
 }
 
 // OpenFlags of Open and Create.
