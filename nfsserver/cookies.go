@@ -11,6 +11,11 @@ import (
 // directories of a hundred thousand entries each.
 const maxCookieBytes = 32 << 20
 
+// maxSameStart bounds the blocks of one directory that begin at the same cookie: a
+// directory that changes and is listed again and again leaves no more of its earlier
+// states, which would push out what others go on from.
+const maxSameStart = 16
+
 // cookieCache remembers which position in a directory a cookie stands for,
 // in blocks of one reply each. What it forgot is found by scanning, so it
 // decides speed only.
@@ -62,17 +67,25 @@ func newCookieCache() *cookieCache {
 	return &cookieCache{dirs: make(map[vfs.Ino][]*cookieBlock), lru: list.New()}
 }
 
-// put remembers a block, in place of an older one with the same start.
+// put remembers a block, in place of older ones with the same start from which nobody needs
+// to go on: it has their last cookie, too. Where that entry was removed, only the older
+// block knows where it was.
 func (c *cookieCache) put(b *cookieBlock) {
 	if len(b.cookies) == 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var same []*cookieBlock
 	for _, old := range c.dirs[b.dir] {
 		if old.start == b.start {
+			same = append(same, old)
+		}
+	}
+	for i, old := range same {
+		_, has := b.find(old.cookies[len(old.cookies)-1])
+		if has || i == 0 && len(same) == maxSameStart {
 			c.remove(old)
-			break
 		}
 	}
 	c.dirs[b.dir] = append(c.dirs[b.dir], b)

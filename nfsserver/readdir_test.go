@@ -86,6 +86,73 @@ func TestReaddirplusWithoutSearch(t *testing.T) {
 	}
 }
 
+// TestReaddirOfTwo lists a directory for one client, and begins for another after the entry
+// from which the first goes on was removed: it sees no entry twice.
+func TestReaddirOfTwo(t *testing.T) {
+	s := newSite(t)
+	c, other := s.mount("/", 0), s.mount("/", 0)
+	_, d, _ := c.mkdir(c.root, "d", set{})
+	const n = 50
+	fillDir(c, d, n)
+	seen := map[string]int{}
+	for cookie, eof := uint64(0), false; !eof; {
+		var st Status
+		var list []dirent
+		st, list, eof = c.readdir(d, cookie, 512, false)
+		c.must("readdir", st)
+		for _, e := range list {
+			seen[e.name]++
+			cookie = e.cookie
+		}
+		if last := list[len(list)-1].name; !eof {
+			c.must("remove", c.unlink(procRemove, d, last))
+			other.list(d, 512, false)
+		}
+	}
+	for name, times := range seen {
+		if times > 1 {
+			t.Errorf("%s was listed %d times", name, times)
+		}
+	}
+	if len(seen) != n+2 {
+		t.Errorf("%d names, want %d", len(seen), n+2)
+	}
+}
+
+// TestCookiesOfAChangingDirectory: clients that begin to list a directory again and again, of
+// which entries go, push nothing out of what is remembered of others.
+func TestCookiesOfAChangingDirectory(t *testing.T) {
+	c := newCookieCache()
+	put := func(start uint64, cookies ...uint64) {
+		b := &cookieBlock{dir: 1, start: start}
+		for _, k := range cookies {
+			b.add(k, "position")
+		}
+		c.put(b)
+	}
+	blocks := func(what string, want int) {
+		t.Helper()
+		if got := len(c.dirs[1]); got != want || c.lru.Len() != want {
+			t.Errorf("%s: %d blocks, want %d", what, got, want)
+		}
+	}
+	put(0, 1, 2, 3)
+	put(0, 1, 2, 3, 4)
+	blocks("one that holds all of another", 1)
+	put(0, 1, 2)
+	blocks("one that ends before", 2)
+	put(0, 1, 2, 3, 4)
+	blocks("one that holds both", 1)
+	for i := range uint64(10 * maxSameStart) {
+		put(0, 100+i)
+		put(7, 200, 300)
+	}
+	blocks("many", maxSameStart+1)
+	if _, ok := c.get(1, 100+10*maxSameStart-1); !ok {
+		t.Error("the newest is gone")
+	}
+}
+
 // TestReaddirWhileEntriesGo removes what was listed, and more, between the
 // replies, with and without remembered cookies.
 func TestReaddirWhileEntriesGo(t *testing.T) {

@@ -119,6 +119,17 @@ func TestDefaultACL(t *testing.T) {
 			t.Errorf("symlink mode %o", l.Mode)
 		}
 		want(t, fs.SetXattr(bg, Root, l.Ino, Xattr{Name: posixacl.XattrAccess, Value: value}, 0), ErrNotSupported)
+		temp, file, err := fs.OpenTemp(bg, user, d, 0o664, OpenWrite)
+		want(t, err, nil)
+		if temp.Mode != a.Mode {
+			t.Errorf("mode %o of a file without a name, want %o", temp.Mode, a.Mode)
+		}
+		got, err = fs.GetXattr(bg, Root, temp.Ino, posixacl.XattrAccess)
+		want(t, err, nil)
+		if w := aclOf(0o650, 6, ace(posixacl.User, 7, 11)); !bytes.Equal(got, w) {
+			t.Errorf("ACL %x of a file without a name, want %x", got, w)
+		}
+		want(t, file.Close(bg), nil)
 		removeAll(t, fs, d)
 		want(t, fs.Rmdir(bg, Root, RootIno, "d"), nil)
 		noLeftovers(t, fs)

@@ -184,6 +184,14 @@ func TestSetgidDirectory(t *testing.T) {
 		if a.Mode&ModePermMask != 0o2755 {
 			t.Errorf("a member's file: mode %o", a.Mode)
 		}
+		for c, mode := range map[*Cred]uint32{user: 0o755, member: 0o2775} {
+			a, f, err := fs.OpenTemp(bg, c, d, 0o2775, OpenWrite)
+			want(t, err, nil)
+			if a.GID != 77 || a.Mode&ModePermMask != mode {
+				t.Errorf("a file without a name: group %d, mode %o, want %o", a.GID, a.Mode, mode)
+			}
+			want(t, f.Close(bg), nil)
+		}
 	})
 }
 
