@@ -114,7 +114,7 @@ func (c *creation) once(ctx context.Context) (a Attr, created bool, err error) {
 
 // make makes the file in d, where f found none, and opens it.
 func (c *creation) make(t cluster.Txn, op *op, d *record.Inode, f *found) (*record.Inode, error) {
-	n, err := op.makeNode(t, c.cred, d, f, newNode{ModeRegular | c.o.Mode&ModePermMask, func(n *record.Inode) error {
+	n, err := op.makeNode(t, c.cred, d, f, newNode{mode: ModeRegular | c.o.Mode&ModePermMask, init: func(n *record.Inode) error {
 		if c.o.Verifier != nil && c.o.Exclusive {
 			n.Verf = *c.o.Verifier
 			n.Set(record.FlagVerf, true)
@@ -217,10 +217,10 @@ func parseNewName(name string) (naming.Posix, error) {
 type newNode struct {
 	mode uint32
 	init func(*record.Inode) error // may change it before it is stored; may be nil
+	id   uint64                    // its number; 0: the next
 }
 
-// makeNode makes an inode and its entry in d, where f found none: owner,
-// mode and ACL by the rules of d.
+// makeNode makes an inode (newIn) and its entry in d, where f found none.
 func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, as newNode) (*record.Inode, error) {
 	if f.e != nil {
 		return nil, ErrExist
@@ -232,16 +232,33 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, as n
 	case f.name.File && dir, f.name.Stored == "" && !dir:
 		return nil, fmt.Errorf("%w: no such kind of file can have this name", ErrInvalid)
 	}
-	if err := perm.Check(t, cred, d, AccessWrite|AccessExec); err != nil {
-		return nil, err
-	}
-	id, err := o.newID()
+	n, err := o.newIn(t, cred, d, as)
 	if err != nil {
 		return nil, err
 	}
+	n.Name = f.name.Stored
+	if err := record.PutInode(t, n); err != nil {
+		return nil, err
+	}
+	return n, o.addEntryBeside(t, d.Ino, record.EntryOf(n), f.dir != nil || f.file != nil)
+}
+
+// newIn returns an inode that cred makes in d, if he may: owner, mode, flags and ACL by
+// the rules of d. The caller stores it, and gives it a name if it has one.
+func (o *op) newIn(t cluster.Txn, cred *Cred, d *record.Inode, as newNode) (*record.Inode, error) {
+	if err := perm.Check(t, cred, d, AccessWrite|AccessExec); err != nil {
+		return nil, err
+	}
+	id := as.id
+	if id == 0 {
+		var err error
+		if id, err = o.newID(); err != nil {
+			return nil, err
+		}
+	}
 	n := o.newInode(id, as.mode, cred)
 	n.Choose()
-	n.Parent, n.Name = d.Ino, f.name.Stored
+	n.Parent = d.Ino
 	inheritGroup(cred, d, n)
 	if !n.IsSymlink() {
 		n.SetFileFlags(uint32(perm.FlagsOf(d) & perm.InheritedFlags))
@@ -264,10 +281,7 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, as n
 			return nil, err
 		}
 	}
-	if err := record.PutInode(t, n); err != nil {
-		return nil, err
-	}
-	return n, o.addEntryBeside(t, d.Ino, record.EntryOf(n), f.dir != nil || f.file != nil)
+	return n, nil
 }
 
 // inheritGroup applies the setgid bit of d to what is made in it.
@@ -312,7 +326,7 @@ func (fs *FS) make(ctx context.Context, cred *Cred, dir Ino, name string, as new
 // Mkdir makes a directory. At the top, with a legal bucket name, that makes a
 // bucket, owned by cred. mode may hold the sticky and setgid bits.
 func (fs *FS) Mkdir(ctx context.Context, cred *Cred, dir Ino, name string, mode uint32) (Attr, error) {
-	return fs.make(ctx, cred, dir, name, newNode{ModeDirectory | mode&ModePermMask, func(n *record.Inode) error {
+	return fs.make(ctx, cred, dir, name, newNode{mode: ModeDirectory | mode&ModePermMask, init: func(n *record.Inode) error {
 		n.Set(record.FlagExplicit, true)
 		return nil
 	}})
@@ -340,7 +354,7 @@ func (fs *FS) Mknod(ctx context.Context, cred *Cred, dir Ino, name string, o Nod
 	default:
 		return Attr{}, ErrInvalid
 	}
-	return fs.make(ctx, cred, dir, name, newNode{o.Mode & (ModeTypeMask | ModePermMask), func(n *record.Inode) error {
+	return fs.make(ctx, cred, dir, name, newNode{mode: o.Mode & (ModeTypeMask | ModePermMask), init: func(n *record.Inode) error {
 		if t := n.Mode & ModeTypeMask; t == ModeChar || t == ModeBlock {
 			n.Rdev = o.Rdev
 		}
@@ -359,7 +373,7 @@ func (fs *FS) Symlink(ctx context.Context, cred *Cred, dir Ino, name, target str
 	case strings.IndexByte(target, 0) >= 0:
 		return Attr{}, ErrInvalid
 	}
-	return fs.make(ctx, cred, dir, name, newNode{ModeSymlink | 0o777, func(n *record.Inode) error {
+	return fs.make(ctx, cred, dir, name, newNode{mode: ModeSymlink | 0o777, init: func(n *record.Inode) error {
 		n.Target = target
 		return nil
 	}})
@@ -368,11 +382,6 @@ func (fs *FS) Symlink(ctx context.Context, cred *Cred, dir Ino, name, target str
 // OpenTemp makes a file without a name in dir's bucket (O_TMPFILE); Link
 // gives it one.
 func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, flags OpenFlags) (a Attr, f *File, err error) {
-	if !cred.Unchecked() {
-		if err := fs.Access(ctx, cred, dir, AccessWrite|AccessExec); err != nil {
-			return a, nil, err
-		}
-	}
 	id, err := fs.ids.Take(ctx)
 	if err != nil {
 		return a, nil, err
@@ -390,16 +399,11 @@ func (fs *FS) OpenTemp(ctx context.Context, cred *Cred, dir Ino, mode uint32, fl
 		if err != nil {
 			return err
 		}
-		if err := perm.FlagsOf(d).CheckWritable(); err != nil {
+		n, err := o.newIn(t, cred, d, newNode{mode: ModeRegular | mode&ModePermMask, id: id})
+		if err != nil {
 			return err
 		}
-		n := o.newInode(id, ModeRegular|mode&ModePermMask&^cred.EffectiveUmask(), cred)
-		n.SetFileFlags(uint32(perm.FlagsOf(d) & perm.InheritedFlags))
-		n.Nlink, n.Parent = 0, dir
-		n.Choose()
-		if d.Mode&ModeSetGID != 0 {
-			n.GID = d.GID
-		}
+		n.Nlink = 0
 		if err := o.makeOrphan(t, n); err != nil {
 			return err
 		}
