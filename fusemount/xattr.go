@@ -3,7 +3,9 @@ package fusemount
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
@@ -53,6 +55,10 @@ func (f *rawFS) ListXAttr(cancel <-chan struct{}, h *fuse.InHeader, dest []byte)
 	if err != nil {
 		return 0, f.status("listxattr", h, err)
 	}
+	// The kernel looks at who reads or changes one of trusted.*, but leaves lists to the file
+	// system: as others, this one shows them to who may administer the machine.
+	admin := sync.OnceValue(func() bool { return hasCapability(h.Pid, unix.CAP_SYS_ADMIN) })
+	names = slices.DeleteFunc(names, func(n string) bool { return strings.HasPrefix(n, "trusted.") && !admin() })
 	var list bytes.Buffer
 	for _, n := range names {
 		list.WriteString(n)

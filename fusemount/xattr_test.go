@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -52,6 +53,42 @@ func TestOwnAttributes(t *testing.T) {
 		must(t, os.Remove(path))
 		for _, name := range []string{"ogw.key", "ogw.etag", "ogw.whereis"} {
 			same(name)
+		}
+	})
+}
+
+// TestTrustedNames: who has no CAP_SYS_ADMIN is not told which attributes of trusted.* there
+// are, as on a local file system.
+func TestTrustedNames(t *testing.T) {
+	onTransports(t, func(t *testing.T, over Transport) {
+		_, dir := mountBucket(t, over)
+		path := filepath.Join(dir, "f")
+		write(t, path, "")
+		for _, name := range []string{"trusted.t", "user.u"} {
+			must(t, unix.Setxattr(path, name, []byte("x"), 0))
+		}
+		list := func(who, want string) {
+			t.Helper()
+			b := make([]byte, 1000)
+			n, err := unix.Listxattr(path, b)
+			if got := string(b[:max(n, 0)]); err != nil || got != want {
+				t.Errorf("%s sees %q, %v; want %q", who, got, err, want)
+			}
+		}
+		list("the superuser", "trusted.t\x00user.u\x00")
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		become := func(uid uintptr) { // this thread alone
+			const keep = ^uintptr(0)
+			if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, keep, uid, keep); errno != 0 {
+				t.Fatal(errno)
+			}
+		}
+		become(1001)
+		defer become(0)
+		list("a user", "user.u\x00")
+		if _, err := unix.Getxattr(path, "trusted.t", nil); err != unix.ENODATA {
+			t.Errorf("a user reads it: %v", err)
 		}
 	})
 }
