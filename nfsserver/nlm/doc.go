@@ -60,8 +60,8 @@
 //	the gateway dies           it is withdrawn; the client asks again (Linux: every 30 s)
 //	asked again at another     it waits there; the first one is told, and calls nobody
 //	CANCEL, UNLOCK at another  it is withdrawn, by owner and range
-//	granted, and not taken     given up, unless the owner asked any gateway for anything
-//	                           since (LockFunc's cancel): it may know of the grant by that
+//	granted, and not taken,    given up, unless the owner asked any gateway for anything
+//	or cancelled by then       since (LockFunc's cancel): it may know of the grant by that
 //
 // What a gateway knows of a host (its port, its last state number) is a help, and may be
 // forgotten.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"ogw/cluster/mem"
 	"ogw/nfsserver/nsm"
 	"ogw/nfsserver/rpc"
 	"ogw/nfsserver/xdr"
@@ -173,7 +174,12 @@ func (oneFile) Resolve(_ context.Context, _ *rpc.Call, fh []byte, _ Access) (uin
 
 func newServer(t *testing.T, store *memStore) *Server {
 	t.Helper()
-	s, err := New(context.Background(), Config{Locks: lock.New(0), Files: oneFile{}, Store: store, Instance: "test",
+	return newServerOver(t, lock.New(0), store)
+}
+
+func newServerOver(t *testing.T, locks lock.Locks, store *memStore) *Server {
+	t.Helper()
+	s, err := New(context.Background(), Config{Locks: locks, Files: oneFile{}, Store: store, Instance: "test",
 		Grace: time.Hour, PortmapPort: 1, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -368,26 +374,72 @@ func TestSharesAreBounded(t *testing.T) {
 	}
 }
 
-// pausedLocks answers a request when the test lets it go on.
+// pausedLocks are asked, or answer, when the test lets them go on.
 type pausedLocks struct {
 	lock.Locks
+	after       bool
 	asked, goOn chan struct{}
 }
 
 func (p *pausedLocks) LockFunc(ctx context.Context, ino uint64, s lock.Space, l lock.Lock, done func(error)) (cancel func() bool, waiting bool, err error) {
+	if !p.after {
+		close(p.asked)
+		<-p.goOn
+	}
 	cancel, waiting, err = p.Locks.LockFunc(ctx, ino, s, l, done)
-	close(p.asked)
-	<-p.goOn
+	if p.after {
+		close(p.asked)
+		<-p.goOn
+	}
 	return cancel, waiting, err
 }
 
-// A request that is cancelled in the moment in which it is granted leaves no lock.
+// sharedLocks are those of a gateway that may have others beside it.
+func sharedLocks(t *testing.T) lock.Locks {
+	t.Helper()
+	c, err := vfs.Join(t.Context(), mem.New(mem.Options{}), vfs.Gateway{Host: "test", PID: 1, Started: time.Now(), Beside: true, Serves: true}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs, err := vfs.Open(t.Context(), c, vfs.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { fs.Close(context.Background()) })
+	return fs.Locks()
+}
+
+// A request that is ended in the moment in which it is granted leaves no lock, whatever ends it
+// and whoever knows the locks.
 func TestCancelOfGrant(t *testing.T) {
-	s := newServer(t, &memStore{values: map[string][]byte{}})
-	paused := &pausedLocks{s.locks, make(chan struct{}), make(chan struct{})}
+	for _, among := range []string{"one", "many"} {
+		for _, after := range []bool{false, true} {
+			for what, end := range map[string]func(s *Server, h *host, l lock.Lock) error{
+				"CANCEL":      func(s *Server, h *host, l lock.Lock) error { return s.cancel(t.Context(), h, 1, l) },
+				"UNLOCK":      func(s *Server, h *host, l lock.Lock) error { return s.unlock(t.Context(), h, 1, l) },
+				"a reboot":    func(s *Server, h *host, _ lock.Lock) error { return s.rebooted(t.Context(), h.addr, h.name, 5) },
+				"an operator": func(s *Server, h *host, _ lock.Lock) error { return s.release(t.Context(), h, 0) },
+			} {
+				t.Run(fmt.Sprint(among, " ", after, " ", what), func(t *testing.T) {
+					testCancelOfGrant(t, among == "many", after, end)
+				})
+			}
+		}
+	}
+}
+
+func testCancelOfGrant(t *testing.T, shared, after bool, end func(s *Server, h *host, l lock.Lock) error) {
+	var locks lock.Locks = lock.New(0)
+	if shared {
+		locks = sharedLocks(t)
+	}
+	s := newServerOver(t, locks, &memStore{values: map[string][]byte{}})
+	paused := &pausedLocks{s.locks, after, make(chan struct{}), make(chan struct{})}
 	s.locks = paused
 	answer := make(chan Stat)
-	go func() { answer <- s.testLock(t, testCaller, "impatient", lockArgs{exclusive: true, block: true}) }()
+	go func() {
+		answer <- s.testLock(t, testCaller, "impatient", lockArgs{exclusive: true, block: true, state: 3})
+	}()
 	<-paused.asked
 	h := s.hosts[clientName(testCaller, "impatient")]
 	a := lockArgs{exclusive: true}
@@ -395,15 +447,22 @@ func TestCancelOfGrant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.cancel(t.Context(), h, 1, l); err != nil {
-		t.Errorf("CANCEL: %v", err)
+	if err := end(s, h, l); err != nil {
+		t.Error(err)
 	}
 	close(paused.goOn)
 	if st := <-answer; st != statDenied {
 		t.Errorf("the request: %v", st)
 	}
-	if n := s.locks.Count(); n != 0 {
-		t.Errorf("%d locks are left", n)
+	list, _, err := s.locks.List(t.Context(), 10, func(*lock.Entry) bool { return true })
+	if err != nil || len(list) != 0 || s.locks.Count() != 0 {
+		t.Errorf("%+v, %d locks are left, %v", list, s.locks.Count(), err)
+	}
+	if s.remotes == nil {
+		return
+	}
+	if all, err := s.remotes.RemoteClients(t.Context(), clientPrefix); err != nil || len(all) != 0 {
+		t.Errorf("%+v have locks, %v", all, err)
 	}
 }
 

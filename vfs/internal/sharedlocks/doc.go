@@ -44,7 +44,7 @@
 // before can commit any more, which the fence, written anew, sees to (Config.Doubt). A
 // request that comes again finds its own: locks of one owner never conflict. What may be
 // held and is not known to the program, stays held until it unlocks or closes: less than it
-// believes to have would be worse.
+// believes to have would be worse. Of remote clients see below.
 //
 // # Remote clients
 //
@@ -52,7 +52,7 @@
 // for what it holds, whoever granted it, and any gateway unlocks it. This process remembers
 // nothing of it, but the requests that wait here, which it is to call back for:
 //
-//   - What is asked for is in the store before it is answered, or an error is. Nothing is
+//   - What is asked for is in the store before it is answered, or an error is. No unlock is
 //     late: the client may have asked another gateway since, and what came late would end
 //     that. While a transaction without an answer may still come, an unlock of the same
 //     owner is answered by an error, and each transaction of the file writes its record, so
@@ -62,9 +62,10 @@
 //   - What left the queue, and is not among the ended ones, was granted, and may have been
 //     given up since, at another gateway: the client is told only of what it holds
 //     (Holds), and asks again otherwise.
-//   - LockHolder.Closing is the ticket of the last grant from the queue, if that was of what
-//     the owner had nothing of, until it asks for anything else: who could not tell the
-//     client gives up only that.
+//   - LockHolder.Closing is the ticket of the last grant of a request that may wait, at once or
+//     from the queue, if that was of what the owner had nothing of, until it asks for anything
+//     else: who could not tell the client, or learns that it cancelled, gives up only that. So
+//     does, late, whose request ended without an answer.
 //   - 'X' says for each of its files how much it has there, and changes with 'L'. A release
 //     finds the files by it; the part of a machine is counted by it (machines.go): when
 //     this process meets it, and again after learnAfter more.

@@ -164,8 +164,8 @@ func (t *Table) goes(client string, keep uint32) (stay func()) {
 }
 
 // cancel withdraws a request and reports whether it was still waiting. If the store does not
-// say, it is withdrawn late. What a remote client was granted for it is given up, unless it
-// asked for anything since, and had a part of it before.
+// say, it is withdrawn late. What a remote client was granted for it, at once or later, is given
+// up, unless it asked for anything since, or had a part of it before.
 func (t *Table) cancel(ino uint64, w *waiter) bool {
 	ctx, stop := context.WithTimeout(t.ctx, endTimeout)
 	defer stop()

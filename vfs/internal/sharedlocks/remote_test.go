@@ -168,6 +168,69 @@ func TestRemoteNotTaken(t *testing.T) {
 	})
 }
 
+// What a request that may wait was granted at once, and its client does not want any more, is
+// given up as what was granted later: no more than that, and not if the client asked since.
+func TestRemoteGrantedAtOnce(t *testing.T) {
+	onStore(t, func(t *testing.T, s *store) {
+		a, b := s.open(), s.open()
+		p := remote("10.0.0.1", "1")
+		l := rng(p, 10, 19)
+		all := lock.Lock{Owner: p, End: lock.EOF}
+		for name, c := range map[string]struct {
+			before, since func()
+			left          []lock.Lock
+		}{
+			"alone":       {},
+			"beside it":   {before: func() { must(t, b.TryLock(bg, 1, lock.Range, rng(p, 20, 29))) }, left: []lock.Lock{rng(p, 20, 29)}},
+			"more of it":  {before: func() { must(t, b.TryLock(bg, 1, lock.Range, rng(p, 0, 10))) }, left: []lock.Lock{rng(p, 0, 19)}},
+			"asked since": {since: func() { must(t, b.TryLock(bg, 1, lock.Range, l)) }, left: []lock.Lock{l}},
+			"another asks": {since: func() {
+				wantErr(t, b.TryLock(bg, 1, lock.Range, exclusive(remote("10.0.0.2", "1"))), lock.ErrWouldBlock)
+			}},
+			"unlocked since, locked by another": {since: func() {
+				must(t, b.Unlock(bg, 1, lock.Range, all))
+				must(t, b.TryLock(bg, 1, lock.Range, rng(owner(b, "1"), 10, 19)))
+			}, left: []lock.Lock{rng(owner(b, "1"), 10, 19)}},
+		} {
+			for _, away := range []string{"", "cannot be cancelled", "without an answer"} {
+				if c.before != nil {
+					c.before()
+				}
+				if away == "without an answer" {
+					a.lost.Store(1)
+				}
+				cancel, waiting, err := a.LockFunc(bg, 1, lock.Range, l, func(error) { t.Error("it waited") })
+				if a.lost.Load() != 0 || waiting || (err != nil) != (away == "without an answer") {
+					t.Fatalf("%s: %v, %v", name, waiting, err)
+				}
+				if c.since != nil {
+					c.since()
+				}
+				a.away.Store(away == "cannot be cancelled")
+				if err == nil {
+					cancel()
+				}
+				time.Sleep(2 * time.Second)
+				a.away.Store(false)
+				a.settleDoubts()
+				time.Sleep(2 * time.Second)
+				list, _, err := b.List(bg, 10, func(*lock.Entry) bool { return true })
+				must(t, err)
+				held := make([]lock.Lock, len(list))
+				for i := range list {
+					held[i] = list[i].Lock
+				}
+				if !slices.Equal(held, c.left) {
+					t.Errorf("%s, %s: %+v are left", name, away, held)
+				}
+				must(t, b.Unlock(bg, 1, lock.Range, all))
+				b.ReleaseClient(owner(b, "1").Client)
+			}
+		}
+		s.empty(a, b)
+	})
+}
+
 // The notice of a reboot, at any gateway, ends what was locked and waits of before.
 func TestRemoteReboots(t *testing.T) {
 	onStore(t, func(t *testing.T, s *store) {

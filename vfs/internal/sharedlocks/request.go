@@ -1,6 +1,7 @@
 package sharedlocks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,9 @@ var errOlder = fmt.Errorf("%w: a gateway of a version that does not know share r
 // asked is what became of a request.
 type asked struct {
 	granted bool
-	closing uint64 // of who is in the way
-	waiter  *waiter
+	closing uint64  // of who is in the way
+	waiter  *waiter // that waits
+	untold  *waiter // that was granted at once, and can be given up
 }
 
 // wish is a request.
@@ -73,8 +75,8 @@ func (t *Table) request(ctx context.Context, q wish) (a asked, err error) {
 	case err == nil && a.waiter != nil:
 		f.waiters[w.ticket] = w
 		t.recent = time.Now()
-	case err != nil && done != nil && unknown(err): // it may wait, for nobody
-		f.late = append(f.late, &late{space: q.space, owner: l.Owner, start: l.Start, end: l.End, ticket: w.ticket})
+	case err != nil && done != nil && unknown(err): // it may wait for nobody, or be granted to nobody
+		f.late = append(f.late, &late{space: q.space, owner: l.Owner, start: l.Start, end: l.End, ticket: w.ticket, fresh: l.Owner.Remote()})
 	case err != nil && f.owners[l.Owner] == 0 && !f.unsure[l.Owner]:
 		delete(f.owners, l.Owner)
 	}
@@ -137,9 +139,10 @@ func (w *waiter) request(s *state, a *asked) error {
 	o := w.lock.Owner
 	s.opened(o)
 	s.supersede(w.space, &w.lock)
-	w.fresh = o.Remote() || w.space == lock.Flock || !slices.ContainsFunc(s.Held[w.space], func(h lock.Lock) bool {
+	fresh := !slices.ContainsFunc(s.Held[w.space], func(h lock.Lock) bool {
 		return h.Owner == o && h.Start <= w.lock.End && w.lock.Start <= h.End
 	})
+	w.fresh = o.Remote() || w.space == lock.Flock || fresh
 	if h, ok := s.Holders[o]; ok { // reclaimed: all that it has
 		h.Gateway = voucher(s.me, o)
 		s.Holders[o] = h
@@ -151,6 +154,10 @@ func (w *waiter) request(s *state, a *asked) error {
 		return errTooMany
 	}
 	if a.granted = s.take(w.space, w.lock); a.granted {
+		if w.done != nil && o.Remote() && fresh { // what it held before, it knows of
+			s.Holders[o] = record.LockHolder{Closing: w.ticket}
+			a.untold = w
+		}
 		return nil
 	}
 	if w.done == nil {
@@ -212,10 +219,11 @@ func (t *Table) Lock(ctx context.Context, ino uint64, s lock.Space, l lock.Lock)
 // LockFunc implements lock.Locks.
 func (t *Table) LockFunc(ctx context.Context, ino uint64, s lock.Space, l lock.Lock, done func(error)) (cancel func() bool, waiting bool, err error) {
 	a, err := t.request(ctx, wish{ino: ino, space: s, lock: l, done: done})
-	if err != nil || a.waiter == nil {
+	w := cmp.Or(a.waiter, a.untold)
+	if err != nil || w == nil {
 		return func() bool { return false }, false, mapped(err)
 	}
-	return func() bool { return t.cancel(ino, a.waiter) }, true, nil
+	return func() bool { return t.cancel(ino, w) }, a.waiter != nil, nil
 }
 
 // Test implements lock.Locks.
