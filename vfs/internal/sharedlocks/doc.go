@@ -19,8 +19,10 @@
 //   - An entry counts while the fence of its gateway is there (package session), or if it has
 //     none. A transaction
 //     that meets entries of another gateway reads its fence, and so conflicts with its
-//     eviction; it drops what the dead left. A gateway that was put out commits nothing, and
-//     is answered nothing. Nothing is remembered of locks that an answer rests on.
+//     eviction; it drops what the dead left. Of more than maxFences gateways it asks for some,
+//     and takes the others for there: who reads of all (Sweep, the poller, who is refused) says
+//     which seem to be gone, and those are asked for first. A gateway that was put out commits
+//     nothing, and is answered nothing. Nothing is remembered of locks that an answer rests on.
 //   - A request that left the queue, and is not in the list of ended ones, was granted. One may
 //     be ended by the transaction that queued it, for what that granted others.
 //   - What is late of a request that was given up does not take what another one of its owner

@@ -25,6 +25,7 @@ type file struct {
 	settled int  // how often that was over
 	waiters map[uint64]*waiter
 	late    []*late
+	gone    []uint64             // gateways that seem to be gone, and vouch for something
 	told    map[told][]lock.Lock // what the journals know
 }
 

@@ -23,13 +23,8 @@ func (t *Table) List(ctx context.Context, max int, keep func(*lock.Entry) bool) 
 			if err != nil {
 				return nil //nolint:nilerr // Check reports it
 			}
-			for _, g := range gateways(f) {
-				if !there[g] {
-					there[g] = false // that is known
-				}
-			}
 			s := &state{FileLocks: f, there: there}
-			if err := s.dropDead(""); err != nil {
+			if err := s.dropMissing(there); err != nil {
 				return err
 			}
 			waiting := slices.Clone(f.Waiting)
@@ -59,4 +54,24 @@ func present(r cluster.Reader) (there map[uint64]bool, err error) {
 		there[all[i].ID] = true
 	}
 	return there, err
+}
+
+// gone returns which gateways vouch for something of a file and are not there.
+func (t *Table) gone(ctx context.Context, ino uint64) (list []uint64, err error) {
+	err = t.cfg.KV.Peek(ctx, func(r cluster.Reader) error {
+		there, err := present(r)
+		if err != nil {
+			return err
+		}
+		v, err := r.Get(record.LockKey(ino))
+		if err != nil {
+			return err
+		}
+		f, err := record.DecodeFileLocks(v)
+		if err == nil {
+			list = missing(f, there)
+		}
+		return err
+	})
+	return list, err
 }

@@ -30,7 +30,7 @@ func TestManyGiveUp(t *testing.T) {
 		time.Sleep(time.Minute)
 		b.ReleaseOwner(1, lock.Range, owner(b, "h"))
 		time.Sleep(time.Minute)
-		if err := a.refresh(1); err != nil {
+		if err := a.refresh(1, nil); err != nil {
 			t.Error(err)
 		}
 		c := exclusive(owner(b, "late"))
@@ -56,7 +56,7 @@ func TestManyCancelled(t *testing.T) {
 		a.away.Store(false)
 		a.settleDoubts()
 		time.Sleep(time.Minute)
-		if err := a.refresh(1); err != nil {
+		if err := a.refresh(1, nil); err != nil {
 			t.Error(err)
 		}
 	})
@@ -240,7 +240,7 @@ func TestManyKilled(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		a.settleDoubts()
 		time.Sleep(time.Minute)
-		if err := a.refresh(1); err != nil {
+		if err := a.refresh(1, nil); err != nil {
 			t.Error(err)
 		}
 	})

@@ -94,18 +94,19 @@ func (t *Table) report(err error) {
 // giveUpLate tries what is late again, each file for itself.
 func (t *Table) giveUpLate(inos []uint64) (err error) {
 	for _, ino := range inos {
-		if e := t.refresh(ino); e != nil && err == nil {
+		if e := t.refresh(ino, nil); e != nil && err == nil {
 			err = e
 		}
 	}
 	return err
 }
 
-// refresh drops what the dead left in a file, grants what can be, and learns of it.
-func (t *Table) refresh(ino uint64) error {
+// refresh drops what the dead left in a file, of whom gone are known, grants what can be, and
+// learns of it.
+func (t *Table) refresh(ino uint64, gone []uint64) error {
 	ctx, stop := context.WithTimeout(t.ctx, pollTimeout)
 	defer stop()
-	return t.update(ctx, ino, change{})
+	return t.update(ctx, ino, change{gone: gone})
 }
 
 // glance is what one look finds of a file.
@@ -114,7 +115,8 @@ type glance struct {
 	file    *file
 	version uint64 // of file, before the look
 	locks   *record.FileLocks
-	acts    bool // there is something to do for anybody
+	gone    []uint64 // gateways that vouch for something and are not there
+	acts    bool     // there is something to do for anybody
 }
 
 func (t *Table) lookAll(list []glance) error {
@@ -139,7 +141,7 @@ func (t *Table) look(batch []glance) error {
 		if !g.acts && t.learn(g) {
 			continue
 		}
-		if e := t.refresh(g.ino); e != nil && !lasting(e) && err == nil {
+		if e := t.refresh(g.ino, g.gone); e != nil && !lasting(e) && err == nil {
 			err = e
 		}
 	}
@@ -165,13 +167,21 @@ func glimpse(r cluster.Reader, me uint64, batch []glance) error {
 		}
 	}
 	slices.Sort(all)
-	if err := ask(r, there, slices.Compact(all)); err != nil {
+	if all = slices.Compact(all); len(there)+len(all) > maxFences {
+		there, err = present(r)
+	} else {
+		_, err = ask(r, there, all, nil)
+	}
+	if err != nil {
 		return err
 	}
 	for i := range batch {
 		l := batch[i].locks
-		batch[i].acts = batch[i].acts || grantable(&l.File) || slices.ContainsFunc(gateways(l), func(g uint64) bool { return !there[g] }) ||
-			adoptable(l) ||
+		if l == nil {
+			continue
+		}
+		batch[i].gone = missing(l, there)
+		batch[i].acts = grantable(&l.File) || len(batch[i].gone) > 0 || adoptable(l) ||
 			slices.ContainsFunc(l.Ended, func(e record.EndedWait) bool { return e.Gateway == me })
 	}
 	return nil
@@ -228,7 +238,7 @@ const sweepPage = 1000
 func (t *Table) Sweep(ctx context.Context) error {
 	from, to := record.Table(record.TabLock)
 	for from != nil {
-		var left []uint64
+		var left []glance
 		var next []byte
 		err := t.cfg.KV.View(ctx, func(r cluster.Reader) error {
 			left, next = nil, nil
@@ -245,8 +255,8 @@ func (t *Table) Sweep(ctx context.Context) error {
 				if err != nil {
 					return nil //nolint:nilerr // Check reports it
 				}
-				if grantable(&f.File) || slices.ContainsFunc(gateways(f), func(g uint64) bool { return !there[g] }) {
-					left = append(left, uint64(record.InoOfKey(k)))
+				if gone := missing(f, there); grantable(&f.File) || len(gone) > 0 {
+					left = append(left, glance{ino: uint64(record.InoOfKey(k)), gone: gone})
 				}
 				return nil
 			})
@@ -254,8 +264,8 @@ func (t *Table) Sweep(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, ino := range left {
-			if err := t.update(ctx, ino, change{}); err != nil {
+		for _, g := range left {
+			if err := t.update(ctx, g.ino, change{gone: g.gone}); err != nil {
 				return err
 			}
 		}

@@ -34,7 +34,7 @@ func (t *Table) Holds(ctx context.Context, ino uint64, space lock.Space, l lock.
 		return false, err
 	}
 	err = t.cfg.KV.Peek(ctx, func(r cluster.Reader) error {
-		s, err := load(r, t.cfg.Gateway, ino, "")
+		s, err := load(r, t.cfg.Gateway, ino, "", nil)
 		held = err == nil && s.Holds(space, &l)
 		return err
 	})

@@ -24,6 +24,7 @@ type asked struct {
 	closing uint64  // of who is in the way
 	waiter  *waiter // that waits
 	untold  *waiter // that was granted at once, and can be given up
+	crowd   bool    // there are gateways that were not asked for
 }
 
 // wish is a request.
@@ -33,10 +34,25 @@ type wish struct {
 	lock     lock.Lock
 	reclaims bool        // it is the owner's of before a restart
 	done     func(error) // nil: it does not wait
+	gone     []uint64    // as in change
 }
 
-// request has a lock granted or queued.
+// request has a lock granted or queued. Who does not wait is not refused for what a gateway
+// left that is gone, however many there are.
 func (t *Table) request(ctx context.Context, q wish) (a asked, err error) {
+	for {
+		a, err = t.requestOnce(ctx, q)
+		if !a.crowd || !errors.Is(err, lock.ErrWouldBlock) {
+			return a, err
+		}
+		var e error
+		if q.gone, e = t.gone(ctx, q.ino); e != nil || len(q.gone) == 0 {
+			return a, cmp.Or(e, err)
+		}
+	}
+}
+
+func (t *Table) requestOnce(ctx context.Context, q wish) (a asked, err error) {
 	if err := q.lock.Normalize(q.space); err != nil {
 		return a, err
 	}
@@ -55,8 +71,8 @@ func (t *Table) request(ctx context.Context, q wish) (a asked, err error) {
 	}
 	w := &waiter{ticket: ticket(), space: q.space, lock: l, done: done}
 	var last *state
-	list, err := t.run(ctx, f, change{&l.Owner, q.reclaims, func(s *state) error {
-		a, last = asked{}, s
+	list, err := t.run(ctx, f, change{owner: &l.Owner, reclaims: q.reclaims, gone: q.gone, do: func(s *state) error {
+		a, last = asked{crowd: s.crowd}, s
 		if full && !s.Replaces(q.space, l.Owner) {
 			return lock.ErrNoLocks
 		}
@@ -244,7 +260,13 @@ func (t *Table) test(ctx context.Context, ino uint64, space lock.Space, l lock.L
 	t.mu.Unlock()
 	err = t.cfg.KV.Peek(ctx, func(r cluster.Reader) error {
 		holder, closing, held = lock.Lock{}, 0, false
-		s, err := load(r, t.cfg.Gateway, ino, "")
+		s, err := load(r, t.cfg.Gateway, ino, "", nil)
+		if err == nil && s.crowd {
+			var there map[uint64]bool
+			if there, err = present(r); err == nil {
+				err = s.dropMissing(there)
+			}
+		}
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ type change struct {
 	owner *lock.Owner
 	// reclaims reports whether what the owner's client has is kept, whoever vouched for it.
 	reclaims bool
+	gone     []uint64 // gateways that seem to be gone, and vouch for something
 	do       func(s *state) error
 }
 
@@ -24,7 +25,10 @@ type change struct {
 // did.
 func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err error) {
 	t.mu.Lock()
-	before, settled, doubt, going := f.dues(), f.settled, f.doubt, slices.Clone(t.going)
+	if c.gone != nil {
+		f.gone = c.gone
+	}
+	before, settled, doubt, going, gone := f.dues(), f.settled, f.doubt, slices.Clone(t.going), f.gone
 	t.mu.Unlock()
 	keep := ""
 	if c.reclaims {
@@ -33,7 +37,7 @@ func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err
 	var s *state
 	var applied []*late
 	err = t.cfg.KV.Update(ctx, func(x cluster.Txn) (err error) {
-		if s, err = load(x, t.cfg.Gateway, f.ino, keep); err != nil {
+		if s, err = load(x, t.cfg.Gateway, f.ino, keep, gone); err != nil {
 			return err
 		}
 		// What may still be committed must find another value than it read.
@@ -74,6 +78,9 @@ func (t *Table) run(ctx context.Context, f *file, c change) (list []verdict, err
 		return u.applied && (!open || !u.whole() && !f.unsure[u.owner] || c.owner != nil && *c.owner == u.owner && u.ticket == 0)
 	})
 	t.machines.count(s.lockers, s.Lockers())
+	if !s.more {
+		f.gone = nil
+	}
 	f.stale = s.more || f.settled != settled || f.stale && f.doubt
 	return t.absorb(f, s.FileLocks, s.ended), nil
 }

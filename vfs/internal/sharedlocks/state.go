@@ -28,7 +28,8 @@ const (
 	// maxWalk bounds the owners, and the files, that one transaction walks through in search
 	// of a deadlock. Linux gives up after ten.
 	maxWalk = 16
-	// maxFences bounds the gateways that one transaction asks for. Others count as there.
+	// maxFences bounds the gateways that one transaction asks for, those that are said to be gone
+	// first. Others count as there.
 	maxFences = 32
 )
 
@@ -47,6 +48,8 @@ type state struct {
 	share   bool            // a share reservation is asked for
 	force   bool            // write also what is as it was
 	there   map[uint64]bool // gateways whose fences were asked for
+	gone    []uint64        // those that seem to be gone
+	crowd   bool            // there are more than may be asked for
 	moved   []lock.Owner    // that began or ceased to wait for a range
 	ranges  bool            // one was granted
 	more    bool            // there was more to do than one transaction may
@@ -68,8 +71,8 @@ type going struct {
 
 // load reads the locks of a file. What nobody vouches for is not there, but for what a
 // client has that is about to take it over ("": none).
-func load(r cluster.Reader, me, ino uint64, keep string) (*state, error) {
-	s := &state{r: r, me: me, ino: ino, there: map[uint64]bool{me: true, 0: true}, ended: make(map[uint64]error)}
+func load(r cluster.Reader, me, ino uint64, keep string, gone []uint64) (*state, error) {
+	s := &state{r: r, me: me, ino: ino, there: map[uint64]bool{me: true, 0: true}, gone: gone, ended: make(map[uint64]error)}
 	var err error
 	if s.before, err = r.Get(record.LockKey(ino)); err != nil {
 		return nil, err
@@ -96,35 +99,54 @@ func gateways(f *record.FileLocks) (list []uint64) {
 	return slices.Compact(list)
 }
 
-// ask learns which gateways are there, of those that are not known yet.
-func ask(r cluster.Reader, there map[uint64]bool, list []uint64) error {
+// missing are those of them that are not among the present.
+func missing(f *record.FileLocks, present map[uint64]bool) []uint64 {
+	return slices.DeleteFunc(gateways(f), func(g uint64) bool { return present[g] })
+}
+
+// ask learns which gateways are there, of those that are not known yet, and returns those for
+// which there is no room: they count as there. Those that seem to be gone are asked for first.
+func ask(r cluster.Reader, there map[uint64]bool, list, gone []uint64) (left []uint64, err error) {
 	list = slices.DeleteFunc(list, func(g uint64) bool { _, known := there[g]; return known })
-	keys := make([][]byte, 0, len(list))
-	for _, g := range list {
-		if len(there)+len(keys) < maxFences {
-			keys = append(keys, record.FenceKey(g))
-		} else {
-			there[g] = true
+	if room := max(maxFences-len(there), 0); len(list) > room {
+		first := make([]uint64, 0, len(list))
+		for _, seems := range []bool{true, false} {
+			for _, g := range list {
+				if slices.Contains(gone, g) == seems {
+					first = append(first, g)
+				}
+			}
 		}
+		list, left = first[:room], first[room:]
 	}
-	if len(keys) == 0 {
-		return nil
+	for _, g := range left {
+		there[g] = true
+	}
+	if len(list) == 0 {
+		return left, nil
+	}
+	keys := make([][]byte, len(list))
+	for i, g := range list {
+		keys[i] = record.FenceKey(g)
 	}
 	values, err := r.GetMany(keys)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i, v := range values {
-		there[record.GatewayOf(keys[i])] = v != nil
+		there[list[i]] = v != nil
 	}
-	return nil
+	return left, nil
 }
 
 // dropDead removes what gateways vouch for that are gone.
 func (s *state) dropDead(keep string) error {
-	if err := ask(s.r, s.there, gateways(s.FileLocks)); err != nil {
+	left, err := ask(s.r, s.there, gateways(s.FileLocks), s.gone)
+	if err != nil {
 		return err
 	}
+	s.crowd = s.crowd || len(left) > 0
+	s.more = s.more || slices.ContainsFunc(left, func(g uint64) bool { return slices.Contains(s.gone, g) })
 	for o, h := range s.Holders {
 		if o.Remote() {
 			h.Gateway = 0 // one of a version before has granted it
@@ -146,6 +168,14 @@ func (s *state) dropDead(keep string) error {
 	}
 	s.Ended = slices.DeleteFunc(s.Ended, func(e record.EndedWait) bool { return !s.there[e.Gateway] })
 	return nil
+}
+
+// dropMissing is dropDead for who knows which gateways are present.
+func (s *state) dropMissing(present map[uint64]bool) error {
+	for _, g := range missing(s.FileLocks, present) {
+		s.there[g] = false
+	}
+	return s.dropDead("")
 }
 
 // mayMove reports whether this transaction may have one more wait no more.

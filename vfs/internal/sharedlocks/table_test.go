@@ -281,7 +281,7 @@ func TestLongOutage(t *testing.T) {
 // with changes file 1 in the store, behind the back of the Table.
 func (g *gateway) with(do func(s *state)) error {
 	return g.s.c.KV.Update(bg, func(x cluster.Txn) error {
-		s, err := load(x, g.id, 1, "")
+		s, err := load(x, g.id, 1, "", nil)
 		if err != nil {
 			return err
 		}
