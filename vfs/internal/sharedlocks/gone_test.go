@@ -3,6 +3,9 @@ package sharedlocks
 import (
 	"testing"
 
+	"ogw/cluster"
+	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/lock"
 )
 
@@ -56,5 +59,35 @@ func TestGoneInNoCycle(t *testing.T) {
 			}
 		}
 		s.empty(g, h)
+	})
+}
+
+// A file whose locks cannot be swept keeps nobody else's from it; that it cannot is told.
+func TestSweepGoesOn(t *testing.T) {
+	onStore(t, func(t *testing.T, s *store) {
+		a, b := s.open(), s.open()
+		const files = 9
+		for ino := range uint64(files) {
+			must(t, a.TryLock(bg, ino, lock.Range, exclusive(remote("10.0.0.1", "1"))))
+		}
+		waits(t, b, 1, lock.Range, exclusive(owner(b, "damaged")))
+		waits(t, b, 3, lock.Range, exclusive(owner(b, "damaged")))
+		for ino := range uint64(files) {
+			waits(t, b, ino, lock.Range, exclusive(owner(b, "other")))
+		}
+		b.end()
+		must(t, s.c.KV.Update(bg, func(x cluster.Txn) error { return x.Set(record.WaitKey(owner(b, "damaged")), []byte{1}) }))
+		wantErr(t, a.Sweep(bg), fserr.ErrCorrupt)
+		for ino := range uint64(files) {
+			if _, wait := s.holders(ino); (wait > 0) != (ino == 1 || ino == 3) {
+				t.Errorf("file %d: %d wait", ino, wait)
+			}
+		}
+		must(t, s.c.KV.Update(bg, func(x cluster.Txn) error {
+			return x.Set(record.WaitKey(owner(b, "damaged")), record.EncodeWaits([]uint64{1, 3}))
+		}))
+		must(t, a.Sweep(bg))
+		must(t, a.Rebooted(bg, remote("10.0.0.1", "").Client, 0))
+		s.empty(a)
 	})
 }

@@ -1,7 +1,9 @@
 package sharedlocks
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -234,8 +236,11 @@ func (t *Table) learn(g *glance) bool {
 const sweepPage = 1000
 
 // Sweep drops what gateways left that are gone, in files that nobody locks any more. One
-// does it for all.
+// does it for all. A file where that fails does not keep it from the others, unless the store
+// does not answer; the error is that of the first one.
 func (t *Table) Sweep(ctx context.Context) error {
+	var first error
+	failed := 0
 	from, to := record.Table(record.TabLock)
 	for from != nil {
 		var left []glance
@@ -265,11 +270,19 @@ func (t *Table) Sweep(ctx context.Context) error {
 			return err
 		}
 		for _, g := range left {
-			if err := t.update(ctx, g.ino, change{gone: g.gone}); err != nil {
+			switch err := t.update(ctx, g.ino, change{gone: g.gone}); {
+			case err == nil:
+			case unknown(err):
 				return err
+			default:
+				first = cmp.Or(first, fmt.Errorf("locks of inode %d: %w", g.ino, err))
+				failed++
 			}
 		}
 		from = next
 	}
-	return nil
+	if failed > 1 {
+		first = fmt.Errorf("%w, and so %d more files", first, failed-1)
+	}
+	return first
 }
