@@ -56,9 +56,9 @@ var headerKeys = map[string]string{
 var listKeys = map[string]bool{"prefix": true, "delimiter": true, "max-keys": true}
 
 // keyLists are the operations that list keys, with the parameter that says how many.
-var keyLists = map[string]string{"ListObjects": "max-keys", "ListObjectsV2": "max-keys", "ListObjectVersions": "max-keys", "ListMultipartUploads": maxUploads}
+var keyLists = map[string]string{"ListObjects": "max-keys", "ListObjectsV2": "max-keys", "ListObjectVersions": "max-keys", "ListMultipartUploads": uploadsParameter}
 
-const maxUploads = "max-uploads"
+const uploadsParameter = "max-uploads"
 
 // tagging are the operations that store the tags of taggingHeader, and copying those that copy
 // if there is a copy source. Another operation could carry both headers to meet a condition.
@@ -139,7 +139,7 @@ func (k *conditionKeys) listValue(name string) (string, bool) {
 	}
 	limit := keyLists[k.op]
 	v := k.q.Get(limit)
-	if v == "" && limit == maxUploads { // of a list of objects that says nothing, vfs knows how long it is
+	if v == "" && limit == uploadsParameter { // of a list of objects that says nothing, vfs knows how long it is
 		v = strconv.Itoa(maxPage)
 	}
 	return v, v != ""

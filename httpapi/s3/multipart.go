@@ -370,7 +370,7 @@ func (x *xmlWriter) uploadChecksum(up *vfs.UploadInfo) {
 
 // listUploads is ListMultipartUploads.
 func (q *request) listUploads() error {
-	limit, err := q.pageSize(maxUploads)
+	limit, err := q.pageSize(uploadsParameter)
 	if err != nil {
 		return err
 	}
