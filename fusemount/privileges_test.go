@@ -136,7 +136,7 @@ func TestPrivilegesBesideChmod(t *testing.T) {
 				t.Errorf("%s: %v", what, st)
 			}
 			k.rawFS.fs.attributes = plain
-			mode(what, to&^uint32(vfs.ModeSetUID|vfs.ModeSetGID))
+			mode(what, to&^(vfs.ModeSetUID|vfs.ModeSetGID))
 		}
 	}
 	set(0o6766)
