@@ -74,6 +74,19 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	if h == nil {
 		return 0, fuse.EBADF
 	}
+	n, st := f.write(request, h, in, data)
+	if n == 0 || !h.direct || in.WriteFlags&fuse.WRITE_CACHE != 0 || in.Flags&unix.O_DSYNC == 0 {
+		return n, st
+	}
+	// O_SYNC, O_DSYNC, or mounted with sync: past its pages, the kernel sends no fsync.
+	f.mayWait(&in.InHeader)
+	if err := h.save(request); err != nil {
+		return 0, f.status("write", &in.InHeader, err)
+	}
+	return n, st
+}
+
+func (f *rawFS) write(request *request, h *fileHandle, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
 	if in.Offset > math.MaxInt64-uint64(len(data)) {
 		return 0, fuse.Status(syscall.EFBIG)
 	}
@@ -87,6 +100,9 @@ func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (ui
 	// inherited) may not have all of it.
 	defer h.writes.Add(1)
 	cached := in.WriteFlags&fuse.WRITE_CACHE != 0
+	if cached {
+		defer f.pageWrites.of(h.ino).Add(1)
+	}
 	if !cached && in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0 {
 		if err := f.killSetID(h, &in.InHeader); err != nil {
 			return 0, f.status("write", &in.InHeader, err)
@@ -228,6 +244,9 @@ func (f *rawFS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	end := h.file.Close
 	if f.closesBehind(h) {
 		end = h.file.CloseBehind
+	}
+	if f.beside && h.unsaved() { // by a mapping, since the last close(2)
+		f.status("release", &in.InHeader, h.save(f.ctx)) // who locks it next, elsewhere, sees it
 	}
 	f.dropLocks(h, in.Fh)
 	f.status("release", &in.InHeader, end(f.ctx)) // nobody waits for the answer: log it

@@ -30,7 +30,8 @@ type rawFS struct {
 	// beside reports whether other processes may change the store unseen.
 	beside bool
 	// direct reports whether the kernel maps files that are opened past its cache.
-	direct bool
+	direct     bool
+	pageWrites pageWrites
 	// unopened reports whether the kernel lists directories without opening them, once it is
 	// told so.
 	unopened bool

@@ -232,3 +232,58 @@ func (k *epochKeeper) Stored(vfs.Ino, uint64)                       {}
 func (k *epochKeeper) Lost(vfs.Ino)                                 {}
 func (k *epochKeeper) ID() uint64                                   { return 0 }
 func (k *epochKeeper) Oldest(vfs.Ino) (uint64, bool)                { return 0, false }
+
+// A write past the kernel's pages waits for the disk where its program asked for that: the
+// kernel sends no fsync behind it.
+func TestDirectWriteIsSynced(t *testing.T) {
+	for name, c := range map[string]struct {
+		direct bool
+		flags  uint32
+		kept   int // writes that are not durable
+	}{
+		"O_SYNC": {true, unix.O_SYNC, 0}, "O_DSYNC": {true, unix.O_DSYNC, 0}, "neither": {true, 0, 1},
+		"followed by fsync": {false, unix.O_SYNC, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := begin(t, "before")
+			fh := k.open(2, unix.O_RDWR)
+			k.files.get(fh).direct = c.direct
+			in := &fuse.WriteIn{InHeader: header(4, k.file), Fh: fh, Size: 3, Flags: unix.O_RDWR | c.flags}
+			if n, st := k.Write(nil, in, []byte("NEW")); !st.Ok() || n != 3 {
+				t.Fatal(n, st)
+			}
+			if k.kept() != c.kept {
+				t.Errorf("%d writes are not durable, want %d", k.kept(), c.kept)
+			}
+			if got := k.files.get(fh).unsaved(); got != (c.kept > 0) {
+				t.Errorf("the next close syncs: %t", got)
+			}
+			k.next(nil)
+			k.holds("NEWore")
+		})
+	}
+}
+
+// The kernel writes pages by any handle: the close of each by which they may have been
+// written waits until they are durable.
+func TestCloseOfPages(t *testing.T) {
+	k := begin(t, "before")
+	first, second, reader := k.open(2, unix.O_RDWR), k.open(4, unix.O_RDWR), k.open(6, unix.O_RDONLY)
+	byKernel := &fuse.WriteIn{InHeader: header(8, k.file), Fh: second, Size: 3, WriteFlags: fuse.WRITE_CACHE}
+	if n, st := k.Write(nil, byKernel, []byte("NEW")); !st.Ok() || n != 3 {
+		t.Fatal(n, st)
+	}
+	late := k.open(10, unix.O_RDWR)
+	for _, x := range []struct {
+		what string
+		fh   uint64
+		kept int
+	}{{"a reader", reader, 1}, {"one opened later", late, 1}, {"the other writer", first, 0}} {
+		if st := k.flush(x.fh); !st.Ok() || k.kept() != x.kept {
+			t.Errorf("the close of %s: %v, %d writes are not durable, want %d", x.what, st, k.kept(), x.kept)
+		}
+	}
+	if k.files.get(first).unsaved() {
+		t.Error("its next close syncs again")
+	}
+}

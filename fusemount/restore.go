@@ -62,6 +62,7 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 		h.lost.Store(record&recordLost != 0)
 		if record&uint64(vfs.OpenWrite) != 0 {
 			h.writes.Store(1) // nobody knows: the next flush stores it
+			h.pages.begin(f.pageWrites.of(h.ino))
 		}
 		if err := t.resume(fh, h, record); err != nil {
 			f.opt.Logger.Error("a file that programs have open cannot be read", "inode", ino, "err", err)
