@@ -43,7 +43,7 @@ func (e ETags) Given() bool { return e.Any || len(e.Tags) > 0 }
 func ParseConditions(h http.Header, prefix string) Conditions {
 	// The names are canonical: nothing needs to be looked at letter by letter.
 	return Conditions{
-		IfMatch:           parseETags(h[prefix+"If-Match"]),
+		IfMatch:           parseIfMatch(h[prefix+"If-Match"]),
 		IfNoneMatch:       parseETags(h[prefix+"If-None-Match"]),
 		IfModifiedSince:   parseDate(Field(h, prefix+"If-Modified-Since")),
 		IfUnmodifiedSince: parseDate(Field(h, prefix+"If-Unmodified-Since")),
@@ -118,6 +118,16 @@ func IfRangeHolds(h http.Header, etag string, modified time.Time) bool {
 	}
 	t := parseDate(v)
 	return !t.IsZero() && modified.Truncate(time.Second).Equal(t)
+}
+
+// parseIfMatch is parseETags, where a list that names nothing, such as ",", is met by nothing:
+// to have asked for a certain content and change any other is worse than to be refused.
+func parseIfMatch(values []string) ETags {
+	e := parseETags(values)
+	if !e.Given() && strings.Join(values, ",") != "" {
+		return ETags{Tags: []string{""}, weak: []bool{true}}
+	}
+	return e
 }
 
 // parseETags is lenient as S3 clients need: tags without quotes, and quotes

@@ -601,6 +601,11 @@ func TestDeleteObjectsIsAnsweredWhole(t *testing.T) {
 			t.Errorf("%s: audited %s", name, got)
 		}
 	}
+	for _, none := range []string{",", " "} { // a condition that nothing meets, and not none
+		doc := "<Delete><Object><Key>a</Key><ETag>" + none + "</ETag></Object></Delete>"
+		d.wantRaw("alice", "POST", "/whole?delete", []byte(doc), nil, 200, "<Code>PreconditionFailed</Code>")
+		<-details
+	}
 	for n := 1; ; n++ {
 		put(t, c, "whole", "a", "1")
 		put(t, c, "whole", "b", "1")
