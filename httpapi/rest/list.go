@@ -88,7 +88,7 @@ func (s *Server) listing(r *request, after string, limit int) (*Listing, error) 
 	if err != nil && !absent(err) {
 		return nil, err
 	}
-	if len(page.Objects)+len(page.CommonPrefixes) == 0 && r.key != "" {
+	if len(page.Objects)+len(page.CommonPrefixes) == 0 && r.key != "" && !page.Truncated {
 		// Nothing in it: an explicit directory, or none at all.
 		if _, err := s.fs.HeadObject(r.Context(), vfs.ObjectName{Key: r.key}, vfs.GetOptions{}); err != nil {
 			if absent(err) && after != "" || errors.Is(err, vfs.ErrAccess) { // it is there

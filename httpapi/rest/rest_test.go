@@ -454,6 +454,37 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
+// A directory is there though its first page has nothing but entries that are no objects.
+func TestListingOfLinks(t *testing.T) {
+	g := newGateway(t, Config{})
+	ctx := context.Background()
+	g.put("/b/dir/z", "1")
+	dir, err := g.fs.Resolve(ctx, vfs.Root, "b/dir", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10_000 { // as many as a page passes over
+		if _, err := g.fs.Symlink(ctx, vfs.Root, dir.Ino, fmt.Sprintf("link%05d", i), "nowhere"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var found []string
+	for query := "?list"; query != ""; {
+		a := g.do("GET", "/b/dir/"+query, nil)
+		var list Listing
+		if err := json.Unmarshal([]byte(a.body), &list); err != nil || a.StatusCode != 200 {
+			t.Fatalf("%s: %s %v %s", query, a.Status, err, a.body)
+		}
+		for _, e := range list.Entries {
+			found = append(found, e.Name)
+		}
+		query = list.Next
+	}
+	if fmt.Sprint(found) != "[z]" {
+		t.Errorf("%q", found)
+	}
+}
+
 func TestLarge(t *testing.T) {
 	g := newGateway(t, Config{})
 	data := make([]byte, 5<<20+123)
