@@ -62,7 +62,7 @@ func TestCopiesOfDescriptorClosed(t *testing.T) {
 				top, _ := mountFS(t, fs, Options{Transport: over, Logger: slog.New(slog.DiscardHandler)})
 				dir := filepath.Join(top, "bucket")
 				must(t, os.Mkdir(dir, 0o755))
-				p := startCopies(t, end, filepath.Join(dir, "f"))
+				p := startProgram(t, "TestCopiesProgram", copiesEnv+"="+end+" "+filepath.Join(dir, "f"))
 				p.await(t, "written")
 
 				before := kv.made.Load()
@@ -132,23 +132,23 @@ func TestCopiesProgram(t *testing.T) {
 	_, _ = io.Copy(io.Discard, steps) // the test ends it
 }
 
-// copies is a process that runs TestCopiesProgram.
-type copies struct {
+// program is a process that runs a test as the program of another.
+type program struct {
 	steps io.Writer
 	says  chan string // lines of its output
 }
 
-func startCopies(t *testing.T, end, name string) *copies {
+func startProgram(t *testing.T, test, env string) *program {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(bg, childTimeout)
-	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestCopiesProgram$")
-	cmd.Env = append(os.Environ(), copiesEnv+"="+end+" "+name)
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+test+"$")
+	cmd.Env = append(os.Environ(), env)
 	steps, err := cmd.StdinPipe()
 	must(t, err)
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	p := &copies{steps: steps, says: make(chan string)}
+	p := &program{steps: steps, says: make(chan string)}
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
@@ -170,14 +170,14 @@ func startCopies(t *testing.T, end, name string) *copies {
 }
 
 // step lets the process do what comes next.
-func (p *copies) step(t *testing.T) {
+func (p *program) step(t *testing.T) {
 	t.Helper()
 	_, err := p.steps.Write([]byte{'\n'})
 	must(t, err)
 }
 
 // await returns when the process printed all of lines, in whatever order.
-func (p *copies) await(t *testing.T, lines ...string) {
+func (p *program) await(t *testing.T, lines ...string) {
 	t.Helper()
 	open := make(map[string]bool)
 	for _, l := range lines {

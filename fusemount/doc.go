@@ -267,7 +267,12 @@
 //
 // Requests run relaxed (cluster.Relaxed): mkdir returns when the change is
 // visible, not when it is on the disk. fsync, and close of a file that was
-// written, are strict.
+// written, are strict. Pages arrive through whichever handle may write, and not
+// the one through whose mapping they were written, so they are counted by
+// file (pageWrites).
+//
+// With O_SYNC, and on mounts with sync, the kernel follows what goes through its
+// cache with an fsync. Of what goes past it, it passes the flag on (fileHandle.syncs).
 //
 // # Lock order
 //

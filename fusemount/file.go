@@ -68,44 +68,50 @@ func (f *rawFS) Writev(cancel <-chan struct{}, in *fuse.WriteIn, data [][]byte) 
 // Write stores bytes. With O_APPEND they go to the true end of the file,
 // which the kernel may not know yet.
 func (f *rawFS) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
-	request := f.request(cancel, &in.InHeader)
-	defer request.end()
+	ctx := f.request(cancel, &in.InHeader)
+	defer ctx.end()
 	h := f.files.get(in.Fh)
 	if h == nil {
 		return 0, fuse.EBADF
 	}
-	n, st := f.write(request, h, in, data)
-	if n == 0 || !h.direct || in.WriteFlags&fuse.WRITE_CACHE != 0 || in.Flags&unix.O_DSYNC == 0 {
-		return n, st
-	}
-	// O_SYNC, O_DSYNC, or mounted with sync: past its pages, the kernel sends no fsync.
-	f.mayWait(&in.InHeader)
-	if err := h.save(request); err != nil {
-		return 0, f.status("write", &in.InHeader, err)
-	}
-	return n, st
-}
-
-func (f *rawFS) write(request *request, h *fileHandle, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
 	if in.Offset > math.MaxInt64-uint64(len(data)) {
 		return 0, fuse.Status(syscall.EFBIG)
 	}
-	if n, done := f.surv.wrote(&in.InHeader); done {
-		return uint32(n), fuse.OK
-	}
-	if h.lost.Load() {
+	n, done := f.surv.wrote(&in.InHeader)
+	if !done && h.lost.Load() {
 		return 0, fuse.EIO
 	}
+	var err error
+	if !done {
+		n, err = f.write(ctx, h, in, data)
+	}
+	if n > 0 && h.syncs(in) { // also if it was done by a server before
+		f.mayWait(&in.InHeader)
+		if err = f.save(ctx, in.Fh, h); err != nil {
+			n = 0
+		}
+	}
+	if err != nil && n == 0 {
+		return 0, f.status("write", &in.InHeader, err)
+	}
+	return uint32(n), fuse.OK
+}
+
+// syncs reports whether a write is to be durable when it is answered, with O_DSYNC (which is part of
+// O_SYNC), RWF_DSYNC or a mount with sync. What goes through pages, the kernel follows with an fsync.
+func (h *fileHandle) syncs(in *fuse.WriteIn) bool {
+	return h.direct && in.WriteFlags&fuse.WRITE_CACHE == 0 && in.Flags&unix.O_DSYNC != 0
+}
+
+// write is Write of what was not done yet, and not made durable.
+func (f *rawFS) write(request *request, h *fileHandle, in *fuse.WriteIn, data []byte) (n int, err error) {
 	// Behind the write: a flush meanwhile (of a descriptor that another process
 	// inherited) may not have all of it.
-	defer h.writes.Add(1)
 	cached := in.WriteFlags&fuse.WRITE_CACHE != 0
-	if cached {
-		defer f.pageWrites.of(h.ino).Add(1)
-	}
+	defer h.wrote(cached)
 	if !cached && in.WriteFlags&fuse.WRITE_KILL_SUIDGID != 0 {
 		if err := f.killSetID(h, &in.InHeader); err != nil {
-			return 0, f.status("write", &in.InHeader, err)
+			return 0, err
 		}
 	}
 	var ctx context.Context = request
@@ -119,8 +125,6 @@ func (f *rawFS) write(request *request, h *fileHandle, in *fuse.WriteIn, data []
 	if f.surv != nil {
 		ctx = vfs.WithWriteTag(ctx, in.Unique&^resentBit)
 	}
-	var n int
-	var err error
 	if in.Flags&unix.O_APPEND != 0 && !cached {
 		n, err = f.appendTo(ctx, h, in, data)
 	} else {
@@ -135,10 +139,7 @@ func (f *rawFS) write(request *request, h *fileHandle, in *fuse.WriteIn, data []
 		// handle may have brought them back.
 		f.dropWritten(h.ino, func() { f.inv.part(h.ino, int64(in.Offset), int64(n)) })
 	}
-	if err != nil && n == 0 {
-		return 0, f.status("write", &in.InHeader, err)
-	}
-	return uint32(n), fuse.OK
+	return n, err
 }
 
 // dropWritten drops the pages of what was written. One may be locked for a READ that nobody
@@ -228,10 +229,15 @@ func (f *rawFS) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	if h == nil {
 		return fuse.EBADF
 	}
+	return f.status("fsync", &in.InHeader, f.save(ctx, in.Fh, h))
+}
+
+// save makes durable what was written before, and known to other superblocks.
+func (f *rawFS) save(ctx context.Context, fh uint64, h *fileHandle) error {
 	err := h.save(ctx)
 	f.forgetWritten(h)
 	f.awaitLate()
-	return f.status("fsync", &in.InHeader, f.tellLost(in.Fh, h, err))
+	return f.tellLost(fh, h, err)
 }
 
 // Release is the end of the last descriptor of one open.
@@ -245,11 +251,8 @@ func (f *rawFS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	if f.closesBehind(h) {
 		end = h.file.CloseBehind
 	}
-	if f.beside && h.unsaved() { // by a mapping, since the last close(2)
-		f.status("release", &in.InHeader, h.save(f.ctx)) // who locks it next, elsewhere, sees it
-	}
-	f.dropLocks(h, in.Fh)
-	f.status("release", &in.InHeader, end(f.ctx)) // nobody waits for the answer: log it
+	err := f.dropLocks(h, in.Fh)
+	f.status("release", &in.InHeader, errors.Join(err, end(f.ctx))) // nobody waits for the answer: log it
 	f.files.forget(in.Fh)
 }
 

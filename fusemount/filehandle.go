@@ -17,9 +17,11 @@ import (
 type fileHandle struct {
 	ino    vfs.Ino
 	file   *vfs.File
-	writes atomic.Uint64 // that ended
-	saved  atomic.Uint64 // how many of them are durable
-	pages  pagesOf
+	writes atomic.Uint64 // that ended, but for those of cached pages
+	// pages are the writes of cached pages of the file that ended: the kernel sends them
+	// through any handle that may write. nil: this one may not.
+	pages  *atomic.Uint64
+	saved  atomic.Uint64 // how many of both are durable, or were before its open
 	plain  atomic.Uint64 // see privClock
 	owners ownerSet      // of locks set through this handle
 	direct bool          // writes go past the kernel's pages
@@ -29,33 +31,16 @@ type fileHandle struct {
 	record uint64        // what it was opened with, as the ledger has it
 }
 
-// pageWriteSlots count the WRITEs of pages of a superblock, by hash of the inode.
-const pageWriteSlots = 8192
+// pageWrites count the writes of cached pages, by hash of the inode; a collision costs a
+// close that finds nothing to store.
+type pageWrites [pageSlots]atomic.Uint64
 
-// pageWrites count the WRITEs of pages that ended; a collision of inodes costs a needless
-// Sync. The kernel chooses a handle for them, of all by which the file may be
-// written: it may be neither that of who wrote nor the one that is being closed.
-type pageWrites [pageWriteSlots]atomic.Uint64
+const pageSlots = 8192
 
-func (w *pageWrites) of(ino vfs.Ino) *atomic.Uint64 { return &w[uint64(ino)%pageWriteSlots] }
-
-// pagesOf is what a handle that may write knows of those; the zero value is that of one
-// that may not.
-type pagesOf struct {
-	ended *atomic.Uint64
-	saved atomic.Uint64 // how many were durable, or were there when it was opened
-}
-
-func (p *pagesOf) begin(ended *atomic.Uint64) {
-	p.ended = ended
-	p.saved.Store(ended.Load())
-}
-
-func (p *pagesOf) count() uint64 {
-	if p.ended == nil {
-		return 0
-	}
-	return p.ended.Load()
+// counts has h, which may write, count what is written from now on.
+func (p *pageWrites) counts(h *fileHandle) {
+	h.pages = &p[uint64(h.ino)%pageSlots]
+	h.saved.Store(h.pages.Load())
 }
 
 // flags are what the kernel is answered for the handle.
@@ -87,27 +72,36 @@ func (h *fileHandle) read(ctx context.Context, p []byte, off int64) (n int, err 
 // unsaved reports whether something was written that is not known to be durable.
 // Each copy of a descriptor is closed on its own (a child's when it executes), and
 // the second close waits for the first one's Sync, or tries again after its failure.
-func (h *fileHandle) unsaved() bool {
-	return h.saved.Load() < h.writes.Load() || h.pages.saved.Load() < h.pages.count()
+func (h *fileHandle) unsaved() bool { return h.saved.Load() < h.made() }
+
+// made is how many writes ended that the next save makes durable.
+func (h *fileHandle) made() uint64 {
+	n := h.writes.Load()
+	if h.pages != nil {
+		n += h.pages.Load()
+	}
+	return n
+}
+
+// wrote notes that a write ended.
+func (h *fileHandle) wrote(cached bool) {
+	if cached && h.pages != nil {
+		h.pages.Add(1)
+		return
+	}
+	h.writes.Add(1)
 }
 
 // save makes durable what was written before.
 func (h *fileHandle) save(ctx context.Context) error {
-	writes, pages := h.writes.Load(), h.pages.count()
+	n := h.made()
 	if err := h.file.Sync(ctx); err != nil {
 		return err
 	}
-	raise(&h.saved, writes)
-	raise(&h.pages.saved, pages)
-	return nil
-}
-
-// raise sets v to least if it is less.
-func raise(v *atomic.Uint64, least uint64) {
 	for {
-		old := v.Load()
-		if old >= least || v.CompareAndSwap(old, least) {
-			return
+		saved := h.saved.Load()
+		if saved >= n || h.saved.CompareAndSwap(saved, n) {
+			return nil
 		}
 	}
 }

@@ -144,13 +144,18 @@ func (f *rawFS) forgetOwner(fh uint64, o lockOwner) {
 	}
 }
 
-// dropLocks ends the locks of the open file itself.
-func (f *rawFS) dropLocks(h *fileHandle, fh uint64) {
+// dropLocks ends the locks of the open file itself. Beside others, who locks the file next, there, has
+// to see what was written through pages since its descriptors were closed.
+func (f *rawFS) dropLocks(h *fileHandle, fh uint64) (err error) {
 	owners, done := f.lockers.end(h)
 	defer done()
+	if f.beside && len(owners) > 0 && h.unsaved() {
+		err = h.save(f.ctx)
+	}
 	for _, o := range owners {
 		f.fs.Locks().ReleaseOwner(uint64(h.ino), o.space, f.owner(o.id))
 		f.fs.Locks().Closed(uint64(h.ino), f.owner(o.id))
 		f.forgetOwner(fh, o)
 	}
+	return err
 }

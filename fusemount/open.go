@@ -12,8 +12,8 @@ import (
 )
 
 // openFlags translates open(2). Reading is always possible: the kernel fills
-// pages through whatever handle it has. O_APPEND is seen at each write, and
-// O_SYNC by the kernel, which follows a write through its pages with an fsync; else see Write.
+// pages through whatever handle it has. O_APPEND and O_SYNC are seen at each
+// write.
 func openFlags(flags uint32) vfs.OpenFlags {
 	o := vfs.OpenRead
 	if flags&unix.O_ACCMODE != unix.O_RDONLY {
@@ -74,7 +74,7 @@ func (f *rawFS) addFile(in *fuse.InHeader, c *vfs.Cred, flags uint32, file *vfs.
 	h := &fileHandle{ino: ino, file: file}
 	h.direct = f.direct && flags&unix.O_ACCMODE != unix.O_RDONLY && (f.beside || !f.primary.Load() || f.conn.several())
 	if flags&unix.O_ACCMODE != unix.O_RDONLY {
-		h.pages.begin(f.pageWrites.of(ino))
+		f.cached.counts(h)
 	}
 	h.untold = f.untold(ino, flags)
 	out.OpenFlags |= h.flags()

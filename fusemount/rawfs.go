@@ -30,8 +30,7 @@ type rawFS struct {
 	// beside reports whether other processes may change the store unseen.
 	beside bool
 	// direct reports whether the kernel maps files that are opened past its cache.
-	direct     bool
-	pageWrites pageWrites
+	direct bool
 	// unopened reports whether the kernel lists directories without opening them, once it is
 	// told so.
 	unopened bool
@@ -50,6 +49,7 @@ type rawFS struct {
 	waits    func(unique uint64) // called for requests that wait; nil: nobody listens
 	pauses   func(unique uint64) // the same of those whose kind does not tell, over io_uring
 	files    handleTable[*fileHandle]
+	cached   pageWrites
 	dirs     handleTable[*dirHandle]
 	listings listings
 	privs    privClock

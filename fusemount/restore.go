@@ -61,8 +61,8 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 		h.untold = !f.beside && !f.opt.Writeback && record&uint64(vfs.OpenWrite) == 0 // maybe
 		h.lost.Store(record&recordLost != 0)
 		if record&uint64(vfs.OpenWrite) != 0 {
+			f.cached.counts(h)
 			h.writes.Store(1) // nobody knows: the next flush stores it
-			h.pages.begin(f.pageWrites.of(h.ino))
 		}
 		if err := t.resume(fh, h, record); err != nil {
 			f.opt.Logger.Error("a file that programs have open cannot be read", "inode", ino, "err", err)
