@@ -74,10 +74,17 @@ func TestDataFolderOfMode0755(t *testing.T) {
 	}
 }
 
+// storeIn makes a store in a data folder.
+func storeIn(t *testing.T, data string) {
+	t.Helper()
+	newServer(t, testenv.ServerOptions{Data: data}).Stop()
+}
+
 // TestDataFolderOfOthers: where others may write, they could put a store of
 // their own in place; the server does not start.
 func TestDataFolderOfOthers(t *testing.T) {
 	data := openFolder(t)
+	storeIn(t, data)
 	if err := os.Chmod(data, 0o777); err != nil {
 		t.Fatal(err)
 	}

@@ -170,6 +170,7 @@ func TestUnsafeKeyFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	storeIn(t, data)
 	write := func(path string, mode os.FileMode) string {
 		if err := os.WriteFile(path, []byte(newClusterKey()+"\n"), mode); err != nil {
 			t.Fatal(err)
