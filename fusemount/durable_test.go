@@ -237,11 +237,7 @@ func (s *serverLife) create(t *testing.T) {
 
 func (s *serverLife) open(t *testing.T, flags uint32) (fh uint64) {
 	t.Helper()
-	out := new(fuse.OpenOut)
-	if st := s.Open(nil, &fuse.OpenIn{InHeader: header(2, s.file), Flags: flags}, out); !st.Ok() {
-		t.Fatal(st)
-	}
-	return out.Fh
+	return s.openAs(t, 2, flags)
 }
 
 func (s *serverLife) write(t *testing.T, fh uint64, how uint32, text string) {

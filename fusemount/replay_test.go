@@ -74,11 +74,7 @@ func (k *killed) put(text string) {
 
 func (k *killed) open(unique uint64, flags uint32) (fh uint64) {
 	k.Helper()
-	out := new(fuse.OpenOut)
-	if st := k.Open(nil, &fuse.OpenIn{InHeader: header(unique, k.file), Flags: flags}, out); !st.Ok() {
-		k.Fatal(st)
-	}
-	return out.Fh
+	return k.openAs(k.T, unique, flags)
 }
 
 func (k *killed) write(fh, off uint64, text string) fuse.Status {

@@ -67,6 +67,16 @@ func (s *serverLife) text(t *testing.T) string {
 	return string(b[:n])
 }
 
+// openAs opens the file by a request with a number.
+func (s *serverLife) openAs(t *testing.T, unique uint64, flags uint32) (fh uint64) {
+	t.Helper()
+	out := new(fuse.OpenOut)
+	if st := s.Open(nil, &fuse.OpenIn{InHeader: header(unique, s.file), Flags: flags}, out); !st.Ok() {
+		t.Fatal(st)
+	}
+	return out.Fh
+}
+
 // overwrite writes at the beginning of "f", as another program does.
 func (s *serverLife) overwrite(t *testing.T, text string) {
 	t.Helper()
