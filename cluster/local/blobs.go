@@ -14,6 +14,7 @@ import (
 	"ogw/cluster/local/internal/diskspace"
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/metafs"
 	"ogw/cluster/local/internal/record"
 	"ogw/cluster/local/internal/segment"
 )
@@ -34,6 +35,7 @@ type Blobs struct {
 	disk     fileio.Disk
 	gate     *occ.Gate
 	index    index
+	health   *metafs.Health
 	space    *diskspace.Guard
 	handles  *fileio.Handles
 	windows  *fileio.Windows
@@ -84,6 +86,9 @@ func (b *Blobs) Create(ctx context.Context, id cluster.BlobID, sizeHint int64) (
 	defer b.gate.Leave()
 	if sizeHint > cluster.MaxBlobBytes {
 		return nil, errTooLong
+	}
+	if err := b.health.Disk.Err(); err != nil {
+		return nil, err
 	}
 	if err := b.admit(max(sizeHint, 0)); err != nil {
 		return nil, err
@@ -160,6 +165,10 @@ func (b *Blobs) Delete(ctx context.Context, ids ...cluster.BlobID) error {
 		return err
 	}
 	defer b.gate.Leave()
+	return b.health.Disk.Run(func() error { return b.delete(ids) })
+}
+
+func (b *Blobs) delete(ids []cluster.BlobID) error {
 	b.indexing.RLock()
 	defer b.indexing.RUnlock()
 	b.changing.Lock()
@@ -274,7 +283,9 @@ func (b *Blobs) Usage(ctx context.Context) (cluster.Usage, error) {
 }
 
 // Close implements cluster.Blobs.
-func (b *Blobs) Close() error {
+func (b *Blobs) Close() error { return within(b.index.kv.closeMax, b.close) }
+
+func (b *Blobs) close() error {
 	if !b.gate.Close() {
 		return cluster.ErrClosed
 	}

@@ -23,6 +23,7 @@
 //	internal/record        how all of it is laid out
 //	internal/fileio ioerr  files, pages; errors
 //	internal/crc64         the checksum of blocks
+//	internal/watchdog      a disk that does not answer
 //
 // # Metadata
 //
@@ -75,6 +76,12 @@
 //
 // Pebble's fatal errors end the taking of writes, not the process: see
 // metafs.Health.
+//
+// A disk may neither write nor fail. Whoever waits for it, for metadata or data, is told so after
+// watchdog.Limit, with an unknown outcome; what waits goes on, and as long as it does, new
+// changes are refused (package watchdog). The first ones, until they have lasted a tick, wait in
+// their callers' goroutines, and these for the disk. Close ends all the same, and leaves the lock
+// to the end of the process. Reads of what memory does not have wait in the kernel.
 //
 // What Pebble's checksums cannot show, that a whole file is an older one or
 // another's, or that a log or manifest ends too early, the mark does

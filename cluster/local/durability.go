@@ -37,7 +37,7 @@ type durability struct {
 	unlogged, unloggedMax int
 
 	mu      sync.Mutex
-	moved   *sync.Cond  // synced or logged grew, syncing ended, or the store failed
+	moved   *sync.Cond  // synced or logged grew, syncing ended, the store failed, or its disk hangs
 	syncing bool        // of the tail
 	timer   *time.Timer // bounds how long commits are not in Pebble's log
 	done    bool
@@ -120,7 +120,7 @@ func raise(v *atomic.Uint64, least uint64) {
 	}
 }
 
-// await returns when version is durable, or the store failed.
+// await returns when version is durable, the store failed, or its disk hangs.
 func (d *durability) await(version uint64) error {
 	if d.requested.Load() < version {
 		// With these two in this order, base is that of the run that version is in, or
@@ -132,7 +132,7 @@ func (d *durability) await(version uint64) error {
 	return d.awaitSync(&d.synced, &d.requested, version)
 }
 
-// awaitLog returns when Pebble's log has version, durably, or the store failed.
+// awaitLog returns when Pebble's log has version, durably, the store failed, or its disk hangs.
 func (d *durability) awaitLog(version uint64) error {
 	return d.awaitSync(&d.logged, &d.logging, version)
 }
@@ -151,8 +151,8 @@ func (d *durability) awaitSync(reached, requested *atomic.Uint64, version uint64
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for reached.Load() < version {
-		if d.kv.health.Failure() != nil {
-			return d.kv.health.Err()
+		if err := d.kv.health.Waiting(); err != nil {
+			return err
 		}
 		d.moved.Wait()
 	}
@@ -163,16 +163,16 @@ func (d *durability) awaitSync(reached, requested *atomic.Uint64, version uint64
 // another goroutine that began later.
 func (d *durability) syncTail(version uint64) error {
 	d.mu.Lock()
-	for d.syncing && d.synced.Load() < version {
+	for d.syncing && d.synced.Load() < version && d.kv.health.Waiting() == nil {
 		d.moved.Wait()
 	}
 	if d.synced.Load() >= version {
 		d.mu.Unlock()
 		return nil
 	}
-	if d.kv.health.Failure() != nil {
+	if err := d.kv.health.Waiting(); err != nil {
 		d.mu.Unlock()
-		return d.kv.health.Err()
+		return err
 	}
 	d.syncing = true
 	d.mu.Unlock()
@@ -238,7 +238,8 @@ func (d *durability) timedSync() {
 	d.mu.Lock()
 	d.timer = nil
 	d.mu.Unlock()
-	if err := d.kv.logAll(); err != nil && d.kv.health.Failure() == nil {
+	// Where nobody waits for a commit to be durable, this is what finds out that the disk hangs.
+	if err := d.kv.health.Disk.Run(d.kv.logAll); err != nil && d.kv.health.Failure() == nil {
 		d.kv.log.Error("metadata store: background sync failed", "err", err)
 	}
 }

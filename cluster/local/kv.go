@@ -15,6 +15,7 @@ import (
 	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/metafs"
 	"ogw/cluster/local/internal/tail"
+	"ogw/cluster/local/internal/watchdog"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -25,13 +26,14 @@ const txnMaxBytes = 64 << 20
 
 // KV is the metadata half: optimistic transactions on Pebble.
 type KV struct {
-	db      *pebble.DB
-	log     *slog.Logger
-	gate    *occ.Gate
-	health  *metafs.Health
-	history *occ.History
-	space   *diskspace.Guard
-	onClose func() error
+	db       *pebble.DB
+	log      *slog.Logger
+	gate     *occ.Gate
+	health   *metafs.Health
+	history  *occ.History
+	space    *diskspace.Guard
+	onClose  func() error
+	closeMax time.Duration // closeMax, except in tests
 
 	snapshots snapshots
 	pairs     pairCache
@@ -60,7 +62,7 @@ type KV struct {
 var _ cluster.KV = (*KV)(nil)
 
 func newKV(db *pebble.DB, h *metafs.Health, space *diskspace.Guard, log *slog.Logger) *KV {
-	kv := &KV{db: db, log: log, gate: occ.NewGate(), health: h, history: occ.NewHistory(0), space: space, pairs: newPairCache()}
+	kv := &KV{db: db, log: log, gate: occ.NewGate(), health: h, history: occ.NewHistory(0), space: space, pairs: newPairCache(), closeMax: closeMax}
 	kv.snapshots.db, kv.snapshots.visible = db, &kv.visible
 	kv.durability.init(kv)
 	return kv
@@ -130,7 +132,7 @@ func (kv *KV) awaitReads(reads *occ.ReadSet, upTo uint64) error {
 		return nil
 	}
 	if v := kv.history.LastHit(reads, synced, upTo); v > 0 {
-		return kv.durability.await(v)
+		return kv.health.Disk.Run(func() error { return kv.durability.await(v) })
 	}
 	return nil
 }
@@ -189,13 +191,21 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error, hasty boo
 		kv.durability.waiting.Add(1)
 		defer kv.durability.waiting.Add(-1)
 	}
-	committed, ok, err := kv.apply(batch, applyOptions{keys: keys, values: values, reads: reads, after: version, relaxed: relaxed})
+	o := applyOptions{keys: keys, values: values, reads: reads, after: version, relaxed: relaxed}
+	done, _, err = watchdog.Do(kv.health.Disk, func() (bool, error) { return kv.commitBatch(batch, o) })
+	return done, err
+}
+
+// commitBatch applies what a transaction wrote, and waits until it is as durable as it is to
+// be. It returns false without an error after a conflict.
+func (kv *KV) commitBatch(batch *pebble.Batch, o applyOptions) (done bool, err error) {
+	committed, ok, err := kv.apply(batch, o)
 	if err != nil || !ok {
 		return err != nil, err
 	}
 	kv.snapshots.expire()
 	switch {
-	case relaxed:
+	case o.relaxed:
 		return true, unknownOutcome(kv.durability.awaitLog(committed.due))
 	case committed.inTail:
 		return true, unknownOutcome(kv.durability.syncTail(committed.version))
@@ -228,7 +238,7 @@ func (kv *KV) Sync(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return kv.syncAll()
+	return kv.health.Disk.Run(kv.syncAll)
 }
 
 // writable is cluster.Cluster's Writable.
@@ -265,8 +275,33 @@ const closeTimeout = 5 * time.Second
 // They end with an unknown outcome then.
 const closeStallMax = 10 * time.Second
 
-// Close implements cluster.KV.
+// closeMax bounds how long Close waits for a disk that does not answer, for each half of the
+// store: longer than those do whom it waits for.
+const closeMax = watchdog.Limit + 10*time.Second
+
+// within returns what f does, or ErrHangs when that takes longer than d.
+func within(d time.Duration, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(d):
+		return watchdog.ErrHangs
+	}
+}
+
+// Close implements cluster.KV. Where the disk does not answer, the process keeps the lock of
+// the folder as long as something may still be written.
 func (kv *KV) Close() error {
+	err := within(kv.closeMax, kv.close)
+	if errors.Is(err, watchdog.ErrHangs) {
+		_ = kv.health.Fail(err) // nothing is removed any more
+	}
+	return err
+}
+
+func (kv *KV) close() error {
 	defer time.AfterFunc(closeStallMax, kv.spaceWait.Stop).Stop()
 	if !kv.gate.Close() {
 		return cluster.ErrClosed

@@ -178,6 +178,10 @@ func openKV(o *Options, store record.StoreID, space *diskspace.Guard, files int,
 	}
 	wait.PebbleIsOpen()
 	kv := newKV(db, h, space, o.Logger)
+	if o.patience != 0 {
+		h.Disk.SetLimit(o.patience)
+		kv.closeMax = 2 * o.patience
+	}
 	kv.spaceWait, kv.reserveFile, kv.logs = wait, reserve, logs
 	kv.marker.kv, kv.marker.guard = kv, rollback
 	kv.tail = tail.New(tail.Config{FS: o.fs, Path: o.fs.PathJoin(o.Dir, record.TailFile), DiskBytes: space.DiskBytes(), Log: o.Logger,
@@ -300,6 +304,7 @@ func openBlobs(o *Options, kv *KV, store record.StoreID, handles *fileio.Handles
 		disk:     o.disk,
 		gate:     occ.NewGate(),
 		index:    index{kv},
+		health:   kv.health,
 		space:    kv.space,
 		handles:  handles,
 		windows:  fileio.NewWindows(windowsBytes, fileio.NewPresence(o.disk, o.Dir)),

@@ -52,6 +52,7 @@ type Options struct {
 	tailHalf     int64         // bytes; 0: the constant
 	tailAlone    int           // 0: aloneMin
 	markEvery    time.Duration // 0: the constant
+	patience     time.Duration // 0: watchdog.Limit
 	openFiles    uint64        // limit of open files; 0: that of the process
 
 	now    func() time.Time                 // nil: the system's clock

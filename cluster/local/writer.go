@@ -9,6 +9,7 @@ import (
 	"ogw/cluster/local/internal/fileio"
 	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/record"
+	"ogw/cluster/local/internal/watchdog"
 )
 
 var (
@@ -19,6 +20,9 @@ var (
 // writer streams one blob. It fills a buffer; a blob that ends within it goes
 // into a segment at Commit, a longer one is written to a file, one buffer
 // being written while the next is filled.
+//
+// What waits for the disk may go on after the caller was told that this does not answer. All but
+// err belongs to that then.
 type writer struct {
 	blobs *Blobs
 	id    cluster.BlobID
@@ -67,8 +71,7 @@ func (w *writer) Write(p []byte) (n int, err error) {
 	}
 	for len(p) > 0 {
 		if w.fill == w.room() {
-			if err := w.makeRoom(); err != nil {
-				w.fail(err)
+			if w.do(w.makeRoom); w.err != nil {
 				return n, w.err
 			}
 		}
@@ -149,17 +152,37 @@ func (w *writer) Commit(ctx context.Context) (int64, uint64, error) {
 	}
 	defer w.blobs.gate.Leave()
 	r := record.Record{Store: w.blobs.store, ID: w.id, Size: w.size}
-	commit := w.commitSmall
-	if w.file != nil {
-		commit = w.commitFile
+	if w.do(func() error { return w.commit(&r) }); w.err != nil {
+		return 0, 0, w.err
 	}
-	if err := commit(&r); err != nil {
-		w.fail(err)
-		return 0, 0, err
-	}
-	w.file = nil
 	w.fail(errWriterDone)
 	return r.Size, r.WholeCRC(), nil
+}
+
+func (w *writer) commit(r *record.Record) error {
+	if w.file == nil {
+		return w.commitSmall(r)
+	}
+	err := w.commitFile(r)
+	if err == nil {
+		w.file = nil
+	}
+	return err
+}
+
+// do calls op, which waits for the disk, and ends the writer if that fails.
+func (w *writer) do(op func() error) {
+	ended, err := w.guard(op)
+	switch {
+	case ended != nil:
+		w.err = err
+		go func() {
+			<-ended
+			w.giveBack()
+		}()
+	case err != nil:
+		w.fail(err)
+	}
 }
 
 func (w *writer) commitSmall(r *record.Record) error {
@@ -219,10 +242,26 @@ func (w *writer) Abort() {
 	}
 }
 
-// fail ends the writer and gives back what it holds; a file that was not
-// committed is removed.
+// fail ends the writer.
 func (w *writer) fail(err error) {
 	w.err = err
+	ended, err := w.guard(func() error {
+		w.giveBack()
+		return nil
+	})
+	if err != nil && ended == nil { // it did not begin
+		go w.giveBack()
+	}
+}
+
+// guard is watchdog.Do for what returns nothing else.
+func (w *writer) guard(op func() error) (ended <-chan struct{}, err error) {
+	_, ended, err = watchdog.Do(w.blobs.health.Disk, func() (none struct{}, err error) { return none, op() })
+	return ended, err
+}
+
+// giveBack gives back what the writer holds; a file that was not committed is removed.
+func (w *writer) giveBack() {
 	if w.flush != nil {
 		w.pool.Put((<-w.flush).buf)
 		w.flush = nil

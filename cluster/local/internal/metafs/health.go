@@ -12,6 +12,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/cluster/local/internal/ioerr"
+	"ogw/cluster/local/internal/watchdog"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -30,6 +31,9 @@ type Health struct {
 	stalls atomic.Int32                // writes of the log that wait for space
 	onFail func()                      // wakes who waits for a sync
 	once   sync.Once
+
+	// Disk is that of the store, which may neither work nor fail.
+	Disk *watchdog.Watchdog
 }
 
 // failedFlush is a flush that Pebble tries again, the first time at once. While it fails again,
@@ -41,7 +45,11 @@ type failedFlush struct {
 }
 
 // NewHealth returns that of a store that is well.
-func NewHealth(log *slog.Logger) *Health { return &Health{log: log} }
+func NewHealth(log *slog.Logger) *Health {
+	h := &Health{log: log}
+	h.Disk = watchdog.New(log, func() bool { return h.stalls.Load() > 0 })
+	return h
+}
 
 // Failure returns why the store takes no writes until it is opened again, or
 // nil.
@@ -52,12 +60,18 @@ func (h *Health) Failure() error {
 	return nil
 }
 
-// OnFailure has f called when the store fails. It is set before its use.
-func (h *Health) OnFailure(f func()) { h.onFail = f }
+// OnFailure has f called when the store fails, or its disk begins to hang. It is set before its use.
+func (h *Health) OnFailure(f func()) {
+	h.onFail = f
+	h.Disk.OnHang(f)
+}
 
 // Err returns why the store cannot be written to, or nil.
 func (h *Health) Err() error {
 	if err := h.Failure(); err != nil {
+		return err
+	}
+	if err := h.Disk.Err(); err != nil {
 		return err
 	}
 	f := h.flush.Load()
@@ -68,6 +82,14 @@ func (h *Health) Err() error {
 		return fmt.Errorf("the metadata store cannot write tables, and tries again: %w", ioerr.Map(f.err))
 	}
 	return nil
+}
+
+// Waiting returns why there is no use in waiting for a sync that is under way, or nil.
+func (h *Health) Waiting() error {
+	if h.Failure() != nil {
+		return h.Err()
+	}
+	return h.Disk.Err()
 }
 
 // flushRest returns how long a flush rests after one that failed.

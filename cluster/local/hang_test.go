@@ -1,0 +1,243 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"ogw/cluster"
+	"ogw/cluster/local/internal/record"
+	"ogw/cluster/local/internal/watchdog"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+)
+
+// hangFS lets calls wait until it is released, as a disk that neither works nor fails.
+type hangFS struct {
+	which func(errorfs.Op) bool
+
+	mu      sync.Mutex
+	hanging bool
+	goOn    *sync.Cond
+}
+
+func newHangFS(which func(errorfs.Op) bool) *hangFS {
+	h := &hangFS{which: which}
+	h.goOn = sync.NewCond(&h.mu)
+	return h
+}
+
+func (h *hangFS) String() string { return "hang" }
+
+func (h *hangFS) MaybeError(op errorfs.Op) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.hanging && h.which(op) {
+		h.goOn.Wait()
+	}
+	return nil
+}
+
+func (h *hangFS) hang(on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hanging = on
+	h.goOn.Broadcast()
+}
+
+func syncsOf(suffix string) func(errorfs.Op) bool {
+	return func(op errorfs.Op) bool {
+		return strings.HasSuffix(op.Path, suffix) &&
+			(op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo)
+	}
+}
+
+// hangBound is when a call counts as waiting for ever, where patience is testPatience.
+const (
+	testPatience = time.Second
+	hangBound    = 20 * time.Second
+)
+
+// ends returns the error of f, which must not wait for ever.
+func ends(t *testing.T, what string, f func() error) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(hangBound):
+		t.Fatalf("%s hangs", what)
+		return nil
+	}
+}
+
+// hangAt has the disk not answer, with commit as what waits for it first: that alone waits
+// longer than the patience. It returns when the disk is slow, and what commit returns once that
+// has ended.
+func (h *hangFS) hangAt(t *testing.T, c *cluster.Cluster, commit func() error) <-chan error {
+	h.hang(true)
+	first := make(chan error, 1)
+	go func() { first <- commit() }()
+	waitFor(t, "the disk is slow", c.KV.(*KV).health.Disk.Slow)
+	return first
+}
+
+// setter returns what sets one of the keys that keysThere looks for.
+func setter(c *cluster.Cluster) func(int) error {
+	return func(i int) error {
+		return c.KV.Update(ctx, func(txn cluster.Txn) error { return txn.Set(fmt.Appendf(nil, "key%04d", i), make([]byte, 2000)) })
+	}
+}
+
+// TestDiskHangs: while the disk does not answer, commits end with an unknown outcome, and those
+// that come then at once; the store is not writable, and what is durable is read. When the
+// disk answers, or after a power cut, all is there that was acknowledged.
+func TestDiskHangs(t *testing.T) {
+	for name, which := range map[string]func(errorfs.Op) bool{
+		"log":  syncsOf(".log"),
+		"tail": syncsOf("/" + record.TailFile),
+		"all":  mutating,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fs, hung := newMem(t), newHangFS(which)
+			defer hung.hang(false)
+			o := memOptions(errorfs.Wrap(fs, hung))
+			o.patience, o.memTable = testPatience, 64<<10
+			c := openAt(t, o)
+			set := setter(c)
+			const durable = 10
+			for i := range durable {
+				if err := set(i); err != nil {
+					t.Fatal(err)
+				}
+			}
+			first := hung.hangAt(t, c, func() (err error) {
+				for began := time.Now(); err == nil && time.Since(began) < testPatience/10; { // some are synced in the log, some in the tail
+					err = set(durable)
+				}
+				return err
+			})
+			var commits sync.WaitGroup
+			for i := range 10 {
+				commits.Go(func() {
+					err := ends(t, "a commit", func() error { return set(durable + 1 + i) })
+					if !errors.Is(err, cluster.ErrUnavailable) && (err != nil || name != "tail") { // the log has it then
+						t.Errorf("a commit: %v", err)
+					}
+				})
+			}
+			commits.Wait()
+			waitFor(t, "the disk hangs", func() bool { return c.KV.(*KV).health.Err() != nil })
+			began := time.Now()
+			if err := set(durable); !errors.Is(err, cluster.ErrUnavailable) || time.Since(began) > testPatience/2 {
+				t.Errorf("one more after %v: %v", time.Since(began), err)
+			}
+			if err := c.Writable(); !errors.Is(err, watchdog.ErrHangs) {
+				t.Errorf("writable: %v", err)
+			}
+			keysThere(t, "while the disk hangs", c, durable)
+			left := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(1, 2))})
+			keysThere(t, "after a power cut", openAt(t, memOptions(left)), durable)
+
+			hung.hang(false)
+			if err := <-first; err != nil {
+				t.Errorf("the first commit, when the disk answers: %v", err)
+			}
+			waitFor(t, "the disk answers", func() bool { return c.KV.(*KV).health.Err() == nil })
+			for i := range 2 * durable {
+				if err := ends(t, "a commit", func() error { return set(i) }); err != nil {
+					t.Fatalf("the disk answers: %v", err)
+				}
+			}
+			if err := ends(t, "Close", c.Close); err != nil {
+				t.Fatal(err)
+			}
+			keysThere(t, "after a restart", openAt(t, memOptions(fs)), 2*durable)
+		})
+	}
+}
+
+// TestBlobHangs: nor do blobs wait for such a disk, small or large, and what they leave is given
+// back when it answers.
+func TestBlobHangs(t *testing.T) {
+	for name, size := range map[string]int{"small": 100, "large": 3 << 20} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fs, hung := newMem(t), newHangFS(mutating)
+			defer hung.hang(false)
+			o := memOptions(errorfs.Wrap(fs, hung))
+			o.disk = vfsDisk{o.fs}
+			o.patience = testPatience
+			c := openAt(t, o)
+			blobs := c.Blobs.(*Blobs)
+			put := func(n uint64) error {
+				w, err := blobs.Create(ctx, cluster.BlobID{Content: n}, int64(size))
+				if err != nil {
+					return err
+				}
+				defer w.Abort()
+				if _, err := w.Write(make([]byte, size)); err != nil {
+					return err
+				}
+				_, _, err = w.Commit(ctx)
+				return err
+			}
+			first := hung.hangAt(t, c, func() error { return put(1) })
+			var puts sync.WaitGroup
+			for i := range uint64(10) {
+				puts.Go(func() {
+					if err := ends(t, "a blob", func() error { return put(2 + i) }); !errors.Is(err, watchdog.ErrHangs) {
+						t.Errorf("a blob: %v", err)
+					}
+				})
+			}
+			puts.Wait()
+			if err := ends(t, "Delete", func() error { return blobs.Delete(ctx, cluster.BlobID{Content: 1}) }); err != nil && !errors.Is(err, watchdog.ErrHangs) {
+				t.Errorf("Delete: %v", err)
+			}
+			hung.hang(false)
+			if err := <-first; err != nil && !errors.Is(err, watchdog.ErrHangs) { // it has just answered
+				t.Errorf("the first blob, when the disk answers: %v", err)
+			}
+			waitFor(t, "no blob is being written", func() bool {
+				blobs.mu.Lock()
+				defer blobs.mu.Unlock()
+				return len(blobs.active) == 0 && blobs.health.Err() == nil
+			})
+			if err := put(100); err != nil {
+				t.Errorf("the disk answers: %v", err)
+			}
+		})
+	}
+}
+
+// TestCloseHangs: Close of a store whose disk does not answer returns, with an error.
+func TestCloseHangs(t *testing.T) {
+	for _, waiting := range []bool{false, true} {
+		fs, hung := newMem(t), newHangFS(mutating)
+		defer hung.hang(false)
+		o := memOptions(errorfs.Wrap(fs, hung))
+		o.patience = testPatience
+		c := openAt(t, o)
+		set := setter(c)
+		if err := set(0); err != nil {
+			t.Fatal(err)
+		}
+		if waiting {
+			hung.hangAt(t, c, func() error { return set(1) })
+		}
+		hung.hang(true)
+		if err := ends(t, "Close", c.Close); !errors.Is(err, cluster.ErrUnavailable) {
+			t.Errorf("Close while a commit waits (%v): %v", waiting, err)
+		}
+		left := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(1, 2))})
+		keysThere(t, "after a power cut", openAt(t, memOptions(left)), 1)
+	}
+}
