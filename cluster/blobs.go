@@ -19,7 +19,8 @@ const (
 )
 
 // BlobID names a blob: the content that it was written for, and a number
-// that is never used twice.
+// that a store never gives twice. An ID returns only where a store is brought
+// to the state of another one, which deletes a blob and creates it as it is there.
 type BlobID struct {
 	Content uint64
 	Seq     uint64
@@ -64,7 +65,8 @@ type Blobs interface {
 	BlobReader
 	// Create begins a blob. sizeHint is the expected length in bytes, or -1;
 	// it decides placement only. A second blob of the same ID fails with
-	// ErrExists, here or at Commit.
+	// ErrExists, here or at Commit; the ID of one that was deleted is free as
+	// soon as Delete returned, once nobody reads it any more.
 	Create(ctx context.Context, id BlobID, sizeHint int64) (BlobWriter, error)
 	// Delete removes blobs; absent ones are no error.
 	Delete(ctx context.Context, ids ...BlobID) error

@@ -60,7 +60,8 @@
 // before Commit returns, and is durable after; a crash before leaves nothing
 // that List shows or ReadAt finds, or at the worst a whole blob that List
 // shows. Every block is checksummed (CRC64NVME) and verified when read: a
-// mismatch is ErrCorrupt, never wrong bytes. Delete is idempotent.
+// mismatch is ErrCorrupt, never wrong bytes. Delete is idempotent, and nothing that
+// is left to do of it touches a blob that is created under the same ID afterwards.
 //
 // Blobs that could come together with the metadata of another store, or of
 // another time, tell so: Claimer.

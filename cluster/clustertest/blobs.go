@@ -30,6 +30,7 @@ func TestBlobs(t *testing.T, open func(t *testing.T) cluster.Blobs) {
 		{"Exclusive", testExclusive},
 		{"ExclusiveRace", testExclusiveRace},
 		{"Delete", testDelete},
+		{"CreateAgain", testCreateAgain},
 		{"List", testList},
 		{"ListChanging", testListChanging},
 		{"Probe", testProbe},
@@ -349,6 +350,27 @@ func testDelete(t *testing.T, b cluster.Blobs) {
 	wantAbsent(t, b, ids[0])
 	wantAbsent(t, b, ids[1])
 	wantBlob(t, b, ids[2], content(2, 100))
+}
+
+// testCreateAgain: the ID of a blob that was deleted takes another one, of the same
+// length or not, and what was read of the first is no answer.
+func testCreateAgain(t *testing.T, b cluster.Blobs) {
+	id := cluster.BlobID{Content: 9, Seq: 1}
+	for i, n := range []int{100, 100, 3 << 20, 3 << 20, 20 << 20, 5 * block, 3<<20 + 1, 0, 100} {
+		data := content(uint64(i), n)
+		mustPut(t, b, id, data)
+		for range 2 { // the second time perhaps from a cache
+			wantBlob(t, b, id, data)
+			wantRange(t, b, id, data, max(0, n-500), 200)
+		}
+		if found := list(t, b, id); len(found) != 1 || found[0].Size != int64(n) {
+			t.Errorf("blob of %d bytes that was created again: the list has %+v", n, found)
+		}
+		if err := b.Delete(ctx, id); err != nil {
+			t.Fatal(err)
+		}
+		wantAbsent(t, b, id)
+	}
 }
 
 // testEnds: a walk over at least three blobs ends when its function says so, and

@@ -139,24 +139,52 @@ func (b *Blobs) release(id cluster.BlobID) {
 	b.mu.Unlock()
 }
 
-func (b *Blobs) isActive(id cluster.BlobID) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, ok := b.active[id]
-	return ok
+// indexed reports whether the index has, or may have, a blob in the file of id.
+func (b *Blobs) indexed(id cluster.BlobID) bool {
+	p, err := b.index.get(id)
+	if err == nil {
+		return p.Segment == 0
+	}
+	return !errors.Is(err, cluster.ErrNotFound)
 }
 
-// createFile opens the file of a new blob. A leftover of a crash is in nobody's
-// index and gives way.
+// reapOrphan has the file of id removed, unless somebody knows it. Who creates the blob
+// from then on spares the file. A writer is active until its blob is in the index, so the
+// order of the questions counts.
+func (b *Blobs) reapOrphan(id cluster.BlobID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.active[id]; ok || b.indexed(id) {
+		return false
+	}
+	return b.reaper.add(b.filePath(id))
+}
+
+// createFile opens the file of a new blob. One that is there is a leftover of a crash, or
+// of a blob that had the same ID and was deleted.
 func (b *Blobs) createFile(id cluster.BlobID) (fileio.File, error) {
 	path := b.filePath(id)
+	spared := b.reaper.spare(path)
 	f, err := b.disk.Create(path)
 	if errors.Is(err, os.ErrExist) {
-		if err = b.disk.Remove(path); err == nil {
-			f, err = b.disk.Create(path)
-		}
+		f, err = b.replaceFile(path)
+	}
+	if err != nil && spared {
+		b.reaper.add(path)
 	}
 	return f, ioerr.Map(err)
+}
+
+// replaceFile opens a new file in the place of one that is in nobody's index, once that is
+// durable.
+func (b *Blobs) replaceFile(path string) (fileio.File, error) {
+	if err := b.index.sync(); err != nil {
+		return nil, err
+	}
+	if err := b.disk.Remove(path); err != nil {
+		return nil, err
+	}
+	return b.disk.Create(path)
 }
 
 // Delete implements cluster.Blobs.

@@ -302,6 +302,7 @@ func TestSweepWaitsForIndex(t *testing.T) {
 	if _, err := b.sweeper.folder(filepath.Dir(path)); err != nil {
 		t.Fatal(err)
 	}
+	b.reaper.reap()
 	fs.mu.Lock()
 	if fs.names[path] != nil {
 		t.Error("the sweep left the file")

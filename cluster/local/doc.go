@@ -104,7 +104,9 @@
 // the space is given back once that is durable: files by the reaper, segments
 // by the collector, which moves the last live records out of mostly dead ones.
 // A start reads no blobs: the live bytes of segments are counted from the
-// index, and files without an entry are swept, both in the background.
+// index, and files without an entry are found for the reaper, both in the
+// background. Nobody but the reaper removes what a blob left under its name, and
+// who has another blob for that name takes it back (reaper.spare).
 //
 // Every byte is verified each time it is read, but by Splice: with its block, or, where a
 // part of a block is read again, with the checksums of the block's pages, which
@@ -161,7 +163,7 @@
 // diskspace.Guard sees before, it refuses, and takes again when the medium does.
 //
 // Lock order: KV.using, then Blobs.indexing, then Blobs.changing or KV.erasing, then KV.commit, then durability.mu; Blobs.mu,
-// then nothing but reads of the index; segment.Store.mu, then its allocator.mu;
+// then nothing but reads of the index and reaper.mu; segment.Store.mu, then its allocator.mu;
 // metafs.SpaceWait.mu, then diskspace.ReserveFile.mu or that allocator.mu. The
 // locks of snapshots, fileio.Handles, fileio.Windows, placeCache, pageSums, fileio.Pool,
 // reaper and metafs.RollbackGuard are innermost.

@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -18,40 +19,59 @@ const (
 	reapQueueMax = 1 << 20
 )
 
-// reaper removes the files of deleted blobs, once their absence from the
-// index is durable: a power cut must not leave an index entry without a file.
+// reaper removes the files that no blob has any more, of deleted blobs and what a crash
+// left, once their absence from the index is durable: a power cut must not leave an index
+// entry without a file.
 type reaper struct {
 	disk fileio.Disk
 	sync func() error // makes the index durable
 	log  *slog.Logger
 
 	mu    sync.Mutex
-	queue map[string]struct{}
+	queue map[string]*doomed // by path
 
 	quit chan struct{}
 	done chan struct{}
 }
 
+// doomed is a file that is to be removed.
+type doomed struct {
+	mu     sync.Mutex // held while it is
+	spared bool       // it is another blob's by now
+}
+
 func newReaper(d fileio.Disk, sync func() error, log *slog.Logger) *reaper {
-	r := &reaper{disk: d, sync: sync, log: log, queue: make(map[string]struct{}), quit: make(chan struct{}), done: make(chan struct{})}
+	r := &reaper{disk: d, sync: sync, log: log, queue: make(map[string]*doomed), quit: make(chan struct{}), done: make(chan struct{})}
 	go r.run()
 	return r
 }
 
-func (r *reaper) add(path string) {
+// add has path removed, of which the index knows nothing any more. It returns false where
+// it was to be anyway, or cannot be noted.
+func (r *reaper) add(path string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.queue) < reapQueueMax {
-		r.queue[path] = struct{}{}
+	if r.queue[path] != nil || len(r.queue) >= reapQueueMax {
+		return false
 	}
+	r.queue[path] = &doomed{}
+	return true
 }
 
-// waiting reports whether path is to be removed.
-func (r *reaper) waiting(path string) bool {
+// spare leaves path to its caller, who has another blob for it, and reports whether it was
+// to be removed. If that is under way it is done on return.
+func (r *reaper) spare(path string) bool {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	_, ok := r.queue[path]
-	return ok
+	d := r.queue[path]
+	delete(r.queue, path)
+	r.mu.Unlock()
+	if d == nil {
+		return false
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spared = true
+	return true
 }
 
 func (r *reaper) run() {
@@ -69,21 +89,36 @@ func (r *reaper) run() {
 	}
 }
 
+// reap removes what was added until now. A path that is spared and added again meanwhile
+// waits for the next time: that it left the index need not be durable.
 func (r *reaper) reap() {
 	r.mu.Lock()
-	paths := r.queue
-	r.queue = make(map[string]struct{})
+	batch := maps.Clone(r.queue)
 	r.mu.Unlock()
-	if len(paths) == 0 {
+	if len(batch) == 0 {
 		return
 	}
-	if err := r.sync(); err != nil {
-		return // the store failed; the next start sweeps
-	}
-	for path := range paths {
-		if err := r.disk.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			r.log.Warn("cannot remove the file of a deleted blob", "path", path, "err", err)
+	err := r.sync()
+	for path, d := range batch {
+		if err == nil { // else the store failed; the next start sweeps
+			r.remove(path, d)
 		}
+		r.mu.Lock()
+		if r.queue[path] == d {
+			delete(r.queue, path)
+		}
+		r.mu.Unlock()
+	}
+}
+
+func (r *reaper) remove(path string, d *doomed) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.spared {
+		return
+	}
+	if err := r.disk.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		r.log.Warn("cannot remove the file of a deleted blob", "path", path, "err", err)
 	}
 }
 

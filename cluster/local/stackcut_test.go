@@ -364,14 +364,15 @@ func (cut *stackCut) check(rng *rand.Rand) error {
 	return n.Close(ctx)
 }
 
-// sweepAll does at once what the sweeper does slowly after a start.
+// sweepAll does at once what sweeper and reaper do slowly after a start.
 func sweepAll(cl *cluster.Cluster) error {
-	s := cl.Blobs.(*Blobs).sweeper
+	b := cl.Blobs.(*Blobs)
 	for i := range record.BlobFanOut {
-		if _, err := s.folder(fmt.Sprintf("/store/%s/%02x", record.BlobDir, i)); err != nil {
+		if _, err := b.sweeper.folder(fmt.Sprintf("/store/%s/%02x", record.BlobDir, i)); err != nil {
 			return fmt.Errorf("sweep: %w", err)
 		}
 	}
+	b.reaper.reap()
 	return nil
 }
 

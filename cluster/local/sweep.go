@@ -2,9 +2,7 @@ package local
 
 import (
 	"encoding/hex"
-	"errors"
 	"log/slog"
-	"path/filepath"
 	"time"
 
 	"ogw/cluster"
@@ -15,8 +13,8 @@ import (
 // sweep after a start is not felt.
 const sweepPause = 20 * time.Millisecond
 
-// sweeper removes, once after every start and in the background, the blob
-// files that a crash left without an index entry.
+// sweeper finds, once after every start and in the background, the blob files
+// that a crash left without an index entry, and gives them to the reaper.
 type sweeper struct {
 	blobs *Blobs
 	log   *slog.Logger
@@ -37,7 +35,7 @@ func (s *sweeper) stop() {
 
 func (s *sweeper) run() {
 	defer close(s.done)
-	removed := 0
+	orphans := 0
 	for i := range record.BlobFanOut {
 		select {
 		case <-s.quit:
@@ -45,58 +43,32 @@ func (s *sweeper) run() {
 		case <-time.After(sweepPause):
 		}
 		n, err := s.folder(record.BlobFolder(s.blobs.dir, i))
-		removed += n
+		orphans += n
 		if err != nil {
 			s.log.Warn("sweep of blob files", "err", err)
 		}
 	}
-	if removed > 0 {
-		s.log.Info("removed blob files that a crash left", "files", removed)
+	if orphans > 0 {
+		s.log.Info("blob files that a crash left are removed", "files", orphans)
 	}
 }
 
-func (s *sweeper) folder(dir string) (removed int, err error) {
+// folder has the reaper remove what nobody knows of dir: it waits until that is durable, also
+// for what was deleted a moment ago and it does not know.
+func (s *sweeper) folder(dir string) (orphans int, err error) {
 	names, err := s.blobs.disk.List(dir)
 	if err != nil {
 		return 0, err
 	}
-	var orphans []string
 	for _, name := range names {
 		raw, err := hex.DecodeString(name)
 		if err != nil {
 			continue // not ours
 		}
 		id, err := cluster.ParseBlobID(raw)
-		if err == nil && s.orphan(id) {
-			orphans = append(orphans, name)
+		if err == nil && !s.blobs.indexed(id) && s.blobs.reapOrphan(id) {
+			orphans++
 		}
 	}
-	if len(orphans) == 0 {
-		return 0, nil
-	}
-	// An entry may be gone since a moment ago, and be back after a power cut: the reaper
-	// does not know all of these, nor those for which it waits.
-	if err := s.blobs.index.sync(); err != nil {
-		return 0, err
-	}
-	for _, name := range orphans {
-		if err := s.blobs.disk.Remove(filepath.Join(dir, name)); err == nil {
-			removed++
-		}
-	}
-	return removed, nil
-}
-
-// orphan reports whether nobody knows the file of id, or will. A writer is
-// active until its blob is in the index, so the order of the questions counts.
-// Files that the reaper is about to remove are left to it.
-func (s *sweeper) orphan(id cluster.BlobID) bool {
-	if s.blobs.isActive(id) {
-		return false
-	}
-	p, err := s.blobs.index.get(id)
-	if err == nil {
-		return p.Segment != 0
-	}
-	return errors.Is(err, cluster.ErrNotFound) && !s.blobs.reaper.waiting(s.blobs.filePath(id))
+	return orphans, nil
 }

@@ -6,9 +6,9 @@
 //	             │        └── what memory has no room for any more
 //	             └─► the next chunks, where a blob is read in order
 //
-// Blobs are cut into chunks of chunkBytes. They never change, and their IDs never return
-// while a process runs, so that a chunk in memory is right for as long as it is kept: no
-// gateway has to be told anything. What is deleted through this engine is dropped; what another gateway deleted
+// Blobs are cut into chunks of chunkBytes. They never change, and while a process runs an ID
+// returns only after its blob was deleted through this engine, so that a chunk in memory is
+// right for as long as it is kept: no gateway has to be told anything. What is deleted through this engine is dropped; what another gateway deleted
 // nobody names any more, and it makes room like all else.
 //
 // # Verified
