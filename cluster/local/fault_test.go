@@ -1,8 +1,10 @@
 package local
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -12,7 +14,9 @@ import (
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/record"
+	ns "ogw/vfs"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -168,6 +172,119 @@ func TestDataFaults(t *testing.T) {
 		if err := readBack(c.Blobs, id, make([]byte, size)); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestBadSector: a blob that the medium cannot read is damaged, and no more than that. Who
+// reads it is told so, and a backup and a check of all data go on with the others.
+func TestBadSector(t *testing.T) {
+	for _, size := range []int{150_000, 3 << 20} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			var bad struct {
+				path string
+				off  int64
+			}
+			f := &faultFS{err: syscall.EIO, sticky: true, count: func(op errorfs.Op) bool {
+				return op.Kind == errorfs.OpFileReadAt && op.Path == bad.path && op.Offset == bad.off
+			}}
+			c := openAt(t, memOptions(errorfs.Wrap(newMem(t), f)))
+			n, err := ns.Open(ctx, c, ns.Config{NoBackground: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer n.Close(ctx)
+			if _, err := n.CreateBucket(ctx, "bucket", nil); err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range []string{"a", "b", "c"} {
+				if _, err := n.PutObject(ctx, ns.ObjectName{Bucket: "bucket", Key: key}, bytes.NewReader(make([]byte, size)), ns.PutOptions{Size: int64(size)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, where, err := n.Whereis(ctx, "bucket/a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var id cluster.BlobID
+			if err := c.Blobs.List(ctx, id, func(i cluster.BlobInfo) error {
+				if i.ID.String() == where[0].Blob {
+					id = i.ID
+				}
+				return nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			b := c.Blobs.(*Blobs)
+			p, err := b.index.get(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bad.path, bad.off = b.placePath(id, &p), p.Offset
+			f.at.Store(1)
+			o, err := n.GetObject(ctx, ns.ObjectName{Bucket: "bucket", Key: "a"}, ns.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer o.Close()
+			for _, at := range []int64{0, 5000} {
+				if _, err := o.ReadAt(make([]byte, 1000), at); !errors.Is(err, ns.ErrCorrupt) || errors.Is(err, ns.ErrUnavailable) {
+					t.Errorf("read at %d: %v", at, err)
+				}
+			}
+			wantBackupOf(t, n, id)
+			report, err := n.Check(ctx, ns.CheckOptions{Data: true})
+			if err != nil {
+				t.Fatalf("check: %v", err)
+			}
+			if len(report.Problems) != 1 || report.Problems[0].Kind != "corrupt-data" || !strings.Contains(report.Problems[0].Detail, "bucket/a") {
+				t.Errorf("check: %+v", report.Problems)
+			}
+		})
+	}
+}
+
+// wantBackupOf takes a backup, in which all blobs but one are whole.
+func wantBackupOf(t *testing.T, n *ns.FS, bad cluster.BlobID) {
+	t.Helper()
+	held, err := n.BeginBackup(ctx, ns.BackupConfig{DropSecrets: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	blobs := make(map[cluster.BlobID]ns.BackupBlob)
+	for from := []byte(nil); ; {
+		next, err := held.Pairs(ctx, from, func(_, _ []byte) error { return nil }, func(x ns.BackupBlob) error {
+			blobs[x.ID] = x
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if from = next; from == nil {
+			break
+		}
+	}
+	if len(blobs) != 3 {
+		t.Fatalf("the backup has %d blobs", len(blobs))
+	}
+	buf := make([]byte, 1<<20)
+	for id, x := range blobs {
+		err := held.ReadBlob(ctx, id, x.Size, io.Discard, buf)
+		if id == bad && !errors.Is(err, ns.ErrCorrupt) || id != bad && err != nil {
+			t.Errorf("the backup of blob %v: %v", id, err)
+		}
+	}
+}
+
+// TestUnreadableIndex: where the place of a blob cannot be read nothing is known of the blob.
+func TestUnreadableIndex(t *testing.T) {
+	b := openAt(t, memOptions(newMem(t))).Blobs.(*Blobs)
+	id := cluster.BlobID{Content: 1, Seq: 1}
+	if err := b.unread(id, syscall.EIO); !errors.Is(err, cluster.ErrCorrupt) || errors.Is(err, cluster.ErrUnavailable) {
+		t.Errorf("a file: %v", err)
+	}
+	if err := b.unread(id, ioerr.Map(syscall.EIO)); !errors.Is(err, cluster.ErrUnavailable) || errors.Is(err, cluster.ErrCorrupt) {
+		t.Errorf("the index: %v", err)
 	}
 }
 

@@ -36,17 +36,29 @@ func (b *Blobs) ReadAt(ctx context.Context, id cluster.BlobID, p []byte, off int
 		// moved or deleted since its place was looked up.
 		b.places.drop(id)
 		if attempt == readAttempts {
-			if errors.Is(err, os.ErrNotExist) {
-				err = fmt.Errorf("%w: blob %v: its file is missing: %w", cluster.ErrCorrupt, id, err)
-			}
-			if err = ioerr.Map(err); errors.Is(err, cluster.ErrCorrupt) {
-				b.doubt(id)
-			}
-			return 0, err
+			return 0, b.unread(id, err)
 		}
 	}
 }
 
+// unread returns the error for a blob that could not be read, again and again: the collector
+// did not just move it. Damage is remembered.
+func (b *Blobs) unread(id cluster.BlobID, err error) error {
+	if !errors.Is(err, cluster.ErrUnavailable) { // that is mapped: it is of the index, not of the blob
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			err = fmt.Errorf("%w: blob %v: its file is missing: %w", cluster.ErrCorrupt, id, err)
+		case ioerr.Unreadable(err):
+			err = fmt.Errorf("%w: blob %v: the medium cannot read it: %w", cluster.ErrCorrupt, id, err)
+		}
+	}
+	if err = ioerr.Map(err); errors.Is(err, cluster.ErrCorrupt) {
+		b.doubt(id)
+	}
+	return err
+}
+
+// readOnce returns the errors of files as they are.
 func (b *Blobs) readOnce(id cluster.BlobID, p []byte, off int64) (int, error) {
 	c, err := b.lookup(id)
 	if err != nil {
@@ -117,7 +129,7 @@ func (b *Blobs) readFooter(id cluster.BlobID, size int64) ([]uint64, error) {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return nil, fmt.Errorf("%w: blob %v: file %s is cut short", cluster.ErrCorrupt, id, path)
 		}
-		return nil, ioerr.Map(err)
+		return nil, err
 	}
 	r, err := record.ParseFooter(tail)
 	if err != nil {
@@ -187,7 +199,7 @@ func (r *blockReader) edge(p []byte, off, block int64) (int, error) {
 			return copy(p, pages[off-from:]), nil
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			return 0, ioerr.Map(err)
+			return 0, err
 		}
 		// Damage shows below: there is one way to report it.
 	}
@@ -206,7 +218,7 @@ func (r *blockReader) fill(p []byte, block int64) error {
 		if errors.Is(err, io.EOF) {
 			return r.corrupt(block+int64(n)/cluster.BlockBytes, "is cut short")
 		}
-		return ioerr.Map(err)
+		return err
 	}
 	for len(p) > 0 {
 		n := min(len(p), cluster.BlockBytes)

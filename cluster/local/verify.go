@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"ogw/cluster"
 	"ogw/cluster/local/internal/crc64"
 	"ogw/cluster/local/internal/fileio"
-	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/record"
 )
 
@@ -28,17 +26,8 @@ func (b *Blobs) Verify(ctx context.Context, id cluster.BlobID) error {
 		if err == nil || errors.Is(err, cluster.ErrNotFound) {
 			return err
 		}
-		if attempt == readAttempts { // the collector did not just move it
-			switch {
-			case errors.Is(err, os.ErrNotExist):
-				err = fmt.Errorf("%w: blob %v: its file is missing: %w", cluster.ErrCorrupt, id, err)
-			case ioerr.Unreadable(err):
-				err = fmt.Errorf("%w: blob %v: the medium cannot read it: %w", cluster.ErrCorrupt, id, err)
-			}
-			if err = ioerr.Map(err); errors.Is(err, cluster.ErrCorrupt) {
-				b.doubt(id)
-			}
-			return err
+		if attempt == readAttempts {
+			return b.unread(id, err)
 		}
 	}
 }
