@@ -85,7 +85,7 @@
 // # What is reported
 //
 // Config.Done hears of refusals and of changes of buckets, with DoneAll of
-// every call, where each ends (request.handler, mountTarget.Mount, a connection
+// every call, where each ends (request.handler, Server.mnt, a connection
 // that is turned away). GETATTR and NULL that are answered on the reader
 // (Proc.Quick) succeed and are never reported. A Record never holds a secret.
 //

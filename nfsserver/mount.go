@@ -8,6 +8,7 @@ import (
 	"path"
 	"time"
 
+	"ogw/nfsserver/backend"
 	"ogw/nfsserver/rpc"
 	"ogw/nfsserver/xdr"
 	"ogw/vfs/clients/subscriber"
@@ -32,12 +33,12 @@ func (s *Server) mountProgram() rpc.Program {
 
 func (s *Server) mountForward(proc uint32) func(context.Context, *rpc.Call, *rpc.Reply) error {
 	return func(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
-		return s.forwardMount(ctx, r, proc, nil, nil)
+		return s.forwardMount(ctx, r, proc, nil, backend.Answer{})
 	}
 }
 
-func (s *Server) forwardMount(ctx context.Context, r *rpc.Reply, proc uint32, args []byte, target any) error {
-	results, err := s.library.Call(ctx, ProgramMount, proc, args, target)
+func (s *Server) forwardMount(ctx context.Context, r *rpc.Reply, proc uint32, args []byte, answer backend.Answer) error {
+	results, err := s.library.Call(ctx, ProgramMount, proc, args, answer)
 	if err != nil {
 		return err
 	}
@@ -62,53 +63,35 @@ func dirpath(c *rpc.Call) (path string, args []byte, err error) {
 
 // mnt is MNT (RFC 1813 section 5.2.1).
 func (s *Server) mnt(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
-	_, args, err := dirpath(c)
+	dirpath, args, err := dirpath(c)
 	if err != nil {
 		return err
 	}
-	t := &mountTarget{s: s, c: c}
-	if err := s.forwardMount(ctx, r, mountMnt, args, t); err != nil {
-		return err
-	}
-	r.Status = t.status
-	return nil
-}
-
-// mountTarget is what the library sees of one MNT call.
-type mountTarget struct {
-	s      *Server
-	c      *rpc.Call
-	status uint32
-}
-
-// Mount answers MNT.
-func (t *mountTarget) Mount(ctx context.Context, dirpath string) (uint32, []byte) {
-	fh, err := t.mount(ctx, dirpath)
-	t.status = mountStatus(err)
-	t.s.tellMount(t.c, dirpath, err)
-	log := t.s.log.With("client", t.c.Remote, "machine", string(t.c.Cred.Machine))
+	fh, err := s.mount(ctx, c.Remote, dirpath)
+	r.Status = mountStatus(err)
+	s.tellMount(c, dirpath, err)
 	if err != nil {
-		log.Warn("nfs: mount refused", "err", err) // not the path: it may hold a secret
-		return t.status, nil
+		s.log.Warn("nfs: mount refused", "client", c.Remote, "machine", string(c.Cred.Machine),
+			"err", err) // not the path: it may hold a secret
 	}
-	return t.status, fh
+	return s.forwardMount(ctx, r, mountMnt, args, backend.Answer{Status: r.Status, Handle: fh})
 }
 
-func (t *mountTarget) mount(ctx context.Context, dirpath string) ([]byte, error) {
-	x, dir, err := t.s.findExport(dirpath, t.c.Remote)
+func (s *Server) mount(ctx context.Context, client netip.AddrPort, dirpath string) ([]byte, error) {
+	x, dir, err := s.findExport(dirpath, client)
 	if err != nil {
 		return nil, err
 	}
-	a, err := t.s.border.resolve(ctx, x, dir)
+	a, err := s.border.resolve(ctx, x, dir)
 	if err != nil {
 		return nil, err
 	}
 	if !a.IsDir() {
 		return nil, ErrNotDir
 	}
-	t.s.mounts.add(t.c.Remote.Addr(), dir)
-	t.s.log.Info("nfs: mounted", "client", t.c.Remote, "path", dir)
-	return t.s.sealer.append(nil, handle{x.id, a.Ino, a.Gen}), nil
+	s.mounts.add(client.Addr(), dir)
+	s.log.Info("nfs: mounted", "client", client, "path", dir)
+	return s.sealer.append(nil, handle{x.id, a.Ino, a.Gen}), nil
 }
 
 // guessDoor is what guesses at secrets of exports are counted under.
@@ -155,7 +138,7 @@ func (s *Server) umnt(ctx context.Context, c *rpc.Call, r *rpc.Reply) error {
 	for _, named := range []string{dir, p} {
 		s.mounts.remove(c.Remote.Addr(), path.Clean("/"+named))
 	}
-	return s.forwardMount(ctx, r, mountUmnt, args, nil)
+	return s.forwardMount(ctx, r, mountUmnt, args, backend.Answer{})
 }
 
 // umntAll is UMNTALL (RFC 1813 section 5.2.4).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"ogw/nfsserver/backend"
 	"ogw/nfsserver/xdr"
 	"ogw/vfs"
 )
@@ -352,39 +353,25 @@ func link(ctx context.Context, q *request) error {
 	return nil
 }
 
-// readlink is READLINK (RFC 1813 section 3.3.5), which the library answers.
-// What it makes of errors is not used: the front has a table for them.
+// readlink is READLINK (RFC 1813 section 3.3.5), which the library encodes.
 func readlink(ctx context.Context, q *request) error {
 	ino, err := q.only(ctx)
 	if err != nil {
 		return err
 	}
-	t := &linkTarget{q: q, ino: ino}
-	var w xdr.Writer
-	w.Opaque(make([]byte, handleBytes)) // any handle: the target knows the file
-	results, err := q.s.library.Call(ctx, ProgramNFS, procReadlink, w.B, t)
-	if t.err != nil {
-		return t.err
+	target, err := q.s.fs.Readlink(ctx, ino)
+	if err != nil {
+		return err
 	}
+	if !q.export.ReadOnly {
+		q.s.fs.Accessed(ctx, ino)
+	}
+	var w xdr.Writer
+	w.Opaque(make([]byte, handleBytes)) // any handle: the answer is known
+	results, err := q.s.library.Call(ctx, ProgramNFS, procReadlink, w.B, backend.Answer{Link: target})
 	if err != nil {
 		return err
 	}
 	q.out.B = append(q.out.B, results...)
 	return nil
-}
-
-// linkTarget is what the library sees of one READLINK call.
-type linkTarget struct {
-	q   *request
-	ino vfs.Ino
-	err error
-}
-
-// Readlink reads the link that the call is about.
-func (t *linkTarget) Readlink(ctx context.Context) (string, error) {
-	var target string
-	if target, t.err = t.q.s.fs.Readlink(ctx, t.ino); t.err == nil && !t.q.export.ReadOnly {
-		t.q.s.fs.Accessed(ctx, t.ino)
-	}
-	return target, t.err
 }

@@ -2,14 +2,14 @@
 // servers over in-memory connections: those calls that the library answers
 // right, which are NULL, MNT and UMNT of MOUNT, and READLINK of NFS.
 //
-//	front ─ record ─► net.Pipe ─► go-nfs Server ─► Target (this one call's)
+//	front ─ record ─► net.Pipe ─► go-nfs Server ─► Answer (this one call's)
 //
 // The library serves one call at a time on a connection and passes neither
 // context nor credentials to its handler. So a Pool keeps several servers,
 // each with one connection and one handler of its own; a call borrows one
-// of them, sets the handler's Target, which knows who the caller is, and sends one
-// record. Only calls that the front has decoded and found well-formed get
-// here, since the library has no bounds and does not survive a panic.
+// of them, sets the handler's Answer, and sends one record. The front has
+// decoded the call and done what it asks before: the library has no bounds, does
+// not survive a panic, and cannot be waited for, so it never waits for a store.
 //
 // Attributes are left out of its replies (they are optional in the
 // protocol): the library's have no change time, no file-system ID, and Go's
@@ -58,15 +58,13 @@ var (
 	ErrClosed = errors.New("nfs: library pool is closed")
 )
 
-// MountTarget answers a MNT call.
-type MountTarget interface {
-	// Mount returns a mountstat3 and, if that is 0, the root's file handle.
-	Mount(ctx context.Context, dirpath string) (status uint32, handle []byte)
-}
-
-// LinkTarget answers a READLINK call.
-type LinkTarget interface {
-	Readlink(ctx context.Context) (string, error)
+// Answer is what a call has come to, for the library to encode.
+type Answer struct {
+	// Status is the mountstat3 of MNT, and Handle the root's file handle if it is 0.
+	Status uint32
+	Handle []byte
+	// Link is the target of the link that READLINK reads.
+	Link string
 }
 
 // Pool is a set of library servers.
@@ -90,9 +88,8 @@ var silence = sync.OnceFunc(func() {
 	gonfs.SetLogger(&gonfs.DefaultLogger{Level: gonfs.PanicLevel})
 })
 
-// Call runs one call and returns its results. target is a MountTarget for
-// MNT, a LinkTarget for READLINK, or nil.
-func (p *Pool) Call(ctx context.Context, prog, proc uint32, args []byte, target any) ([]byte, error) {
+// Call runs one call and returns its results.
+func (p *Pool) Call(ctx context.Context, prog, proc uint32, args []byte, answer Answer) ([]byte, error) {
 	if callHeader+len(args) > maxRecord-4 {
 		return nil, ErrTooLong
 	}
@@ -106,7 +103,7 @@ func (p *Pool) Call(ctx context.Context, prog, proc uint32, args []byte, target 
 	if err != nil {
 		return nil, err
 	}
-	results, err := s.call(ctx, prog, proc, args, target)
+	results, err := s.call(prog, proc, args, answer)
 	if err != nil {
 		s.close()
 		return nil, err
@@ -172,10 +169,9 @@ func (s *server) close() {
 	_ = s.handler.stop()
 }
 
-func (s *server) call(ctx context.Context, prog, proc uint32, args []byte, target any) ([]byte, error) {
+func (s *server) call(prog, proc uint32, args []byte, answer Answer) ([]byte, error) {
 	s.xid++
-	s.handler.begin(ctx, target)
-	defer s.handler.end()
+	s.handler.answer = answer // the call before has been answered
 	s.conn.SetDeadline(time.Now().Add(callTimeout))
 	w := xdr.Writer{B: make([]byte, 0, 4+callHeader+len(args))}
 	w.Uint32(lastFragment | uint32(callHeader+len(args)))

@@ -11,37 +11,22 @@ import (
 
 // handler is the library's view of one call at a time.
 type handler struct {
-	ctx    context.Context
-	target any
-	root   []byte // handle that Mount returned
+	answer Answer
 	stop   func() error
 }
 
-func (h *handler) begin(ctx context.Context, target any) { h.ctx, h.target, h.root = ctx, target, nil }
-
-func (h *handler) end() { h.ctx, h.target, h.root = nil, nil, nil }
-
 // Mount answers MNT.
-func (h *handler) Mount(_ context.Context, _ net.Conn, r gonfs.MountRequest) (gonfs.MountStatus, billy.Filesystem, []gonfs.AuthFlavor) {
-	t, ok := h.target.(MountTarget)
-	if !ok {
-		return gonfs.MountStatusErrServerFault, nil, nil
-	}
-	status, root := t.Mount(h.ctx, string(r.Dirpath))
-	h.root = root
+func (h *handler) Mount(context.Context, net.Conn, gonfs.MountRequest) (gonfs.MountStatus, billy.Filesystem, []gonfs.AuthFlavor) {
 	// AUTH_SYS is what clients should use; with AUTH_NONE they are nobody.
-	return gonfs.MountStatus(status), links{h: h}, []gonfs.AuthFlavor{gonfs.AuthFlavorUnix, gonfs.AuthFlavorNull}
+	return gonfs.MountStatus(h.answer.Status), links{h: h}, []gonfs.AuthFlavor{gonfs.AuthFlavorUnix, gonfs.AuthFlavorNull}
 }
 
-// ToHandle returns the handle that the last Mount found.
-func (h *handler) ToHandle(billy.Filesystem, []string) []byte { return h.root }
+// ToHandle returns the handle of what is mounted.
+func (h *handler) ToHandle(billy.Filesystem, []string) []byte { return h.answer.Handle }
 
 // FromHandle returns the one file that the call is about: the front has
 // resolved the handle already.
 func (h *handler) FromHandle([]byte) (billy.Filesystem, []string, error) {
-	if _, ok := h.target.(LinkTarget); !ok {
-		return nil, nil, os.ErrInvalid
-	}
 	return links{h: h}, nil, nil
 }
 
@@ -61,13 +46,7 @@ func (h *handler) HandleLimit() int { return 1 << 30 }
 type links struct{ h *handler }
 
 // Readlink returns the target of the link.
-func (l links) Readlink(string) (string, error) {
-	t, ok := l.h.target.(LinkTarget)
-	if !ok {
-		return "", os.ErrInvalid
-	}
-	return t.Readlink(l.h.ctx)
-}
+func (l links) Readlink(string) (string, error) { return l.h.answer.Link, nil }
 
 // Join is called with the components of a path, none here.
 func (l links) Join(...string) string { return "" }
