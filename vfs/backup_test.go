@@ -345,6 +345,44 @@ func TestRestoreInterrupted(t *testing.T) {
 	checkSaved(t, openTest(t, c))
 }
 
+// What was made after the backup is never taken for what is made after the restore, of which
+// there may be several. Numbers that are passed over do not count as files.
+func TestRestoreNumbers(t *testing.T) {
+	const files = 50
+	fs := openTest(t, openLocal(t))
+	mustFile(t, fs, RootIno, "before")
+	b, err := fs.BeginBackup(bg, BackupConfig{})
+	want(t, err, nil)
+	s := savePairs(t, b)
+	b.Close()
+	stores := []*FS{fs}
+	for range 2 {
+		stores = append(stores, s.restore(t, openLocal(t), RestoreConfig{Snapshot: "s"}, Config{}))
+	}
+	had := map[Ino]int{}
+	for i, fs := range stores {
+		for n := range files {
+			ino := mustFile(t, fs, RootIno, fmt.Sprint(n))
+			if x, ok := had[ino]; ok {
+				t.Errorf("inode %d of store %d is one of store %d, too", ino, x, i)
+			}
+			had[ino] = i
+		}
+		st, err := fs.StatFS(bg)
+		want(t, err, nil)
+		if st.Files < files || st.Files > 1<<20 {
+			t.Errorf("store %d has %d files", i, st.Files)
+		}
+	}
+	for ino, x := range had {
+		for i, fs := range stores {
+			if _, err := fs.GetAttr(bg, ino); i != x {
+				want(t, err, ErrStale)
+			}
+		}
+	}
+}
+
 // A restore goes on as it was begun only: half a copy is none, and secrets are
 // sealed with one key.
 func TestRestoreOtherwise(t *testing.T) {

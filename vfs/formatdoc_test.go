@@ -110,6 +110,7 @@ func samples(t *testing.T) map[string]sample {
 		"C id":        number("id", 4097),
 		"C uid":       number(record.CounterUID, 1001),
 		"C swept":     number("swept", 99),
+		"C skipped":   number(record.CounterSkipped, 1<<40),
 		"C erase":     number(record.CounterErase, 1),
 		"C convert":   {record.ConversionKey(), convert.Encode()},
 		"i":           {record.InodeKey(17), sampleInode(t).Encode()},

@@ -21,7 +21,7 @@ func (fs *FS) StatFS(ctx context.Context) (StatFS, error) {
 	if err != nil {
 		return StatFS{}, fserr.Map(err)
 	}
-	s := StatFS{TotalBytes: u.Total, FreeBytes: u.Free, Files: fs.ids.Used(), FreeFiles: freeFiles, FSID: fs.FSID()}
+	s := StatFS{TotalBytes: u.Total, FreeBytes: u.Free, Files: fs.ids.Count(), FreeFiles: freeFiles, FSID: fs.FSID()}
 	if u.Total == 0 {
 		s.TotalBytes, s.FreeBytes = unknownBytes, unknownBytes
 	}

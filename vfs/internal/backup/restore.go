@@ -201,5 +201,16 @@ func (r *Restore) Finish(ctx context.Context) error {
 	if err := r.kv.Sync(ctx); err != nil {
 		return fserr.Map(err)
 	}
-	return fserr.Map(r.kv.Update(cluster.Strict(ctx), func(t cluster.Txn) error { return t.Set(record.SuperKey(), s.Encode()) }))
+	return fserr.Map(r.kv.Update(cluster.Strict(ctx), func(t cluster.Txn) error {
+		if r.setBack() {
+			if err := record.SkipNumbers(t); err != nil {
+				return err
+			}
+		}
+		return t.Set(record.SuperKey(), s.Encode())
+	}))
 }
+
+// setBack reports whether the store becomes one that went on after the instant: what has
+// numbers of later is known to NFS clients, and must not be taken for what is made now.
+func (r *Restore) setBack() bool { return !r.moves && !r.cfg.Copy }

@@ -27,6 +27,7 @@ type Allocator struct {
 	kv      cluster.KV
 	mu      sync.Mutex
 	next    atomic.Uint64 // changed under mu
+	skipped atomic.Uint64 // of those before next
 	end     uint64
 	leasing *leasing // under way
 
@@ -44,10 +45,15 @@ type leasing struct {
 // Init starts with nothing leased; next is behind all that was handed out before.
 func (a *Allocator) Init(ctx context.Context, kv cluster.KV) error {
 	a.kv = kv
-	err := kv.View(ctx, func(r cluster.Reader) (err error) {
-		a.end, err = record.Counter(r, record.CounterNumber)
-		a.next.Store(a.end)
-		return err
+	err := kv.View(ctx, func(r cluster.Reader) error {
+		n, err := record.Counters(r, record.CounterNumber, record.CounterSkipped)
+		if err != nil {
+			return err
+		}
+		a.end = n[0]
+		a.next.Store(n[0])
+		a.skipped.Store(n[1])
+		return nil
 	})
 	return fserr.Map(err)
 }
@@ -97,18 +103,21 @@ func (a *Allocator) lease(ctx context.Context) error {
 // used, whatever durability the caller asked for. It is urgent: all connections to the
 // store may be those of transactions that wait in Take.
 func (a *Allocator) takeRange(ctx context.Context, l *leasing) {
-	var from uint64
+	var from, skipped uint64
 	err := a.kv.Update(cluster.Urgent(cluster.Strict(ctx)), func(t cluster.Txn) error {
-		b, err := t.Get(record.CounterKey(record.CounterNumber))
+		got, err := t.GetMany([][]byte{record.CounterKey(record.CounterNumber), record.CounterKey(record.CounterSkipped)})
 		if err != nil {
 			return err
 		}
-		from = record.FirstNumber
-		if b != nil {
-			if len(b) != 8 {
+		from, skipped = record.FirstNumber, 0
+		for i, n := range []*uint64{&from, &skipped} {
+			switch b := got[i]; {
+			case b == nil:
+			case len(b) != 8:
 				return fmt.Errorf("%w: number counter", fserr.ErrCorrupt)
+			default:
+				*n = binary.BigEndian.Uint64(b)
 			}
-			from = binary.BigEndian.Uint64(b)
 		}
 		return t.Set(record.CounterKey(record.CounterNumber), binary.BigEndian.AppendUint64(nil, from+idLease))
 	})
@@ -118,6 +127,7 @@ func (a *Allocator) takeRange(ctx context.Context, l *leasing) {
 	if l.err = fserr.Map(err); err == nil {
 		a.next.Store(from)
 		a.end = from + idLease
+		a.skipped.Store(skipped)
 	}
 	close(l.done)
 }
@@ -141,6 +151,10 @@ func (a *Allocator) Release(ctx context.Context) {
 	})
 }
 
-// Used returns how many numbers were taken at the most, as far as this
-// process knows.
+// Used returns the number before which all were taken, as far as this process
+// knows, or skipped.
 func (a *Allocator) Used() uint64 { return a.next.Load() }
+
+// Count returns how many numbers were taken at the most, as far as this process
+// knows.
+func (a *Allocator) Count() uint64 { return a.next.Load() - a.skipped.Load() }

@@ -32,6 +32,9 @@ const (
 	// CounterSwept is the number of a blob: those with lower ones are named, or
 	// were removed after a crash.
 	CounterSwept = "swept"
+	// CounterSkipped is how many numbers below CounterNumber were passed over
+	// (SkipNumbers).
+	CounterSkipped = "skipped"
 )
 
 // Counter returns a number kept under 'C', 0 if there is none yet.

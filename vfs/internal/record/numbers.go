@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"math/rand/v2"
 
 	"ogw/cluster"
 )
@@ -9,19 +10,27 @@ import (
 // FirstNumber follows the root's.
 const FirstNumber = uint64(RootIno) + 1
 
-// numberSkip is more than any process can have taken: ten days of a million a
-// second, and sixteen million times possible.
-const numberSkip = 1 << 40
+const (
+	// numberSkip is more than any process can have taken: ten days of a million a
+	// second.
+	numberSkip = 1 << 40
+	// numberSpread is what is skipped at the most: with a million numbers taken each time,
+	// two that go on from the same number meet once in eight million times. It is
+	// possible a million times.
+	numberSpread = 1 << 44
+)
 
 // SkipNumbers has numbers begin far behind those that the store knows, since others may
-// have been handed out that it does not; blobs with these are left alone.
+// have been handed out that it does not; blobs with these are left alone. How far is
+// random: metadata may be set back to the same instant more than once.
 func SkipNumbers(t cluster.Txn) error {
-	n, err := Counter(t, CounterNumber)
+	c, err := Counters(t, CounterNumber, CounterSkipped)
 	if err != nil {
 		return err
 	}
-	n = max(n, FirstNumber) + numberSkip
-	return errors.Join(SetCounter(t, CounterNumber, n), SetCounter(t, CounterSwept, n))
+	skip := numberSkip + rand.Uint64N(numberSpread-numberSkip)
+	n := max(c[0], FirstNumber) + skip
+	return errors.Join(SetCounter(t, CounterNumber, n), SetCounter(t, CounterSwept, n), SetCounter(t, CounterSkipped, c[1]+skip))
 }
 
 // MarkLeft notes that what was stored so far may stay without a name.

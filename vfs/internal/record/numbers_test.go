@@ -21,7 +21,7 @@ func TestSweepAgain(t *testing.T) {
 		{"swept", []uint64{9000, 9000, 9000, 0}, []uint64{9001, 500, 9001, 1}, false},
 		{"being swept", []uint64{9000, 400, 9000, 3}, []uint64{9001, 400, 9001, 4}, false},
 		{"no number was ever taken", []uint64{0, 0, 0, 0}, []uint64{0, 0, 0, 0}, false},
-		{"restored", []uint64{300, 200, 250, 0}, []uint64{300 + numberSkip, 300 + numberSkip, 250, 0}, true},
+		{"restored", []uint64{300, 200, 250, 0}, []uint64{300, 300, 250, 0}, true},
 	} {
 		t.Run(x.about, func(t *testing.T) {
 			ctx, c := context.Background(), mem.New(mem.Options{})
@@ -42,7 +42,11 @@ func TestSweepAgain(t *testing.T) {
 					return err
 				}
 				var err error
-				got, err = Counters(t, names...)
+				if got, err = Counters(t, names...); err != nil || !x.skip {
+					return err
+				}
+				skipped, err := Counter(t, CounterSkipped)
+				got[0], got[1] = got[0]-skipped, got[1]-skipped
 				return err
 			})
 			if err != nil || !slices.Equal(got, x.after) {
