@@ -320,6 +320,24 @@ func TestDuplicatesAreAnsweredOnce(t *testing.T) {
 	}
 }
 
+// TestDuplicatesAreEqual: a WRITE that differs from one before in its data alone, wherever, is
+// another one.
+func TestDuplicatesAreEqual(t *testing.T) {
+	s := newSite(t)
+	c := s.mount("/", 0)
+	_, f, _ := c.create(c.root, "f", createGuarded, set{})
+	data := make([]byte, 64<<10)
+	for _, at := range []int{0, 600, len(data) - 1} {
+		data[at]++
+		c = s.mount("/", 0) // by a connection of its own
+		c.xid = 7
+		c.must("write", firstOf(c.write(f, 0, fileSync, data)))
+		if _, got, _ := c.read(f, 0, uint32(len(data))); !bytes.Equal(got, data) {
+			t.Errorf("byte %d is not what was written", at)
+		}
+	}
+}
+
 // TestOthersChangeAFile: who may write to a file that is not theirs takes its
 // setuid and setgid off, and may truncate it as open(O_TRUNC) does.
 func TestOthersChangeAFile(t *testing.T) {

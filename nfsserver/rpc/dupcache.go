@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"net/netip"
 	"sync"
+	"time"
 )
 
 const (
@@ -20,9 +21,10 @@ const (
 	dupMaxBytes = 32 << 20
 	// dupEntryBytes is what an entry costs beside its answer.
 	dupEntryBytes = 160
-	// dupHashBytes is how much of long arguments (the data of a WRITE) goes
-	// into the key; the length always does.
-	dupHashBytes = 512
+	// dupLife is how long an answer is kept: longer than clients pause before they connect
+	// again and send what was in flight (Linux: up to 3 minutes), shorter than it takes
+	// most that begin with the same transaction numbers at each start to be back there.
+	dupLife = 5 * time.Minute
 )
 
 // dupKey identifies a call that was sent again. The port is not part of it,
@@ -37,7 +39,7 @@ type dupEntry struct {
 	key   dupKey
 	done  chan struct{} // closed when reply is set
 	reply []byte        // results behind the header; nil: not to be replayed
-	ended bool          // as done says
+	ended time.Time     // when; zero while it runs
 	bytes int
 }
 
@@ -55,6 +57,7 @@ type dupClient struct {
 // runs: sent again, that would run beside itself, or after what the client sent next.
 type dupCache struct {
 	seed maphash.Seed
+	now  func() time.Time
 
 	mu      sync.Mutex
 	clients map[netip.Addr]*dupClient
@@ -63,7 +66,7 @@ type dupCache struct {
 }
 
 func newDupCache() *dupCache {
-	return &dupCache{seed: maphash.MakeSeed(), clients: make(map[netip.Addr]*dupClient), lru: list.New()}
+	return &dupCache{seed: maphash.MakeSeed(), now: time.Now, clients: make(map[netip.Addr]*dupClient), lru: list.New()}
 }
 
 func (d *dupCache) key(c *Call) dupKey {
@@ -76,7 +79,7 @@ func (d *dupCache) key(c *Call) dupKey {
 	put32(id[8:], uint32(len(args)))
 	h.Write(id[:])
 	h.Write(c.Cred.Machine)
-	h.Write(args[:min(len(args), dupHashBytes)])
+	h.Write(args) // all: a WRITE may differ from one before in its last byte alone
 	return dupKey{c.XID, c.Prog, c.Vers, c.Proc, h.Sum64()}
 }
 
@@ -100,7 +103,10 @@ func (d *dupCache) begin(c *Call) (e *dupEntry, isNew bool) {
 		d.lru.MoveToFront(cl.elem)
 	}
 	if e := cl.entries[key]; e != nil {
-		return e, false
+		if e.ended.IsZero() || d.now().Sub(e.ended) < dupLife {
+			return e, false
+		}
+		d.drop(cl, e)
 	}
 	e = &dupEntry{key: key, done: make(chan struct{}), bytes: dupEntryBytes}
 	cl.entries[key] = e
@@ -123,7 +129,7 @@ func (d *dupCache) finish(c *Call, e *dupEntry, results []byte, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	cl := d.clients[c.Remote.Addr()]
-	e.ended = true
+	e.ended = d.now()
 	if cl != nil {
 		cl.running--
 	}
@@ -169,7 +175,7 @@ func (d *dupCache) charge(cl *dupClient, n int) {
 // skipRunning has next be the oldest call that has ended, if any has.
 func (cl *dupClient) skipRunning() {
 	for range cl.ring {
-		if cl.ring[cl.next].ended {
+		if !cl.ring[cl.next].ended.IsZero() {
 			return
 		}
 		cl.next = (cl.next + 1) % len(cl.ring)

@@ -442,6 +442,37 @@ func TestDuplicateCacheKeepsRunning(t *testing.T) {
 	}
 }
 
+// An answer is for who sends a request again, not for one that is the same long after.
+func TestDuplicateCacheAges(t *testing.T) {
+	d := newDupCache()
+	now := time.Now()
+	d.now = func() time.Time { return now }
+	c := &Call{XID: 7, Remote: netip.MustParseAddrPort("10.0.0.1:1")}
+	first, _ := d.begin(c)
+	now = now.Add(2 * dupLife)
+	if e, isNew := d.begin(c); isNew || e != first {
+		t.Error("a call that runs for long was taken for a new one")
+	}
+	d.finish(c, first, []byte("first"), true)
+	now = now.Add(dupLife - 1)
+	if e, isNew := d.begin(c); isNew || e != first {
+		t.Error("an answer was forgotten early")
+	}
+	now = now.Add(1)
+	e, isNew := d.begin(c)
+	if !isNew {
+		t.Fatal("an old answer was given")
+	}
+	d.finish(c, e, []byte("second"), true)
+	if again, isNew := d.begin(c); isNew || again != e {
+		t.Error("the new answer was not kept")
+	}
+	cl := d.clients[c.Remote.Addr()]
+	if want := dupEntryBytes + len("second"); len(cl.entries) != 1 || cl.bytes != want || d.bytes != want {
+		t.Errorf("%d entries, %d bytes of %d, want %d", len(cl.entries), cl.bytes, d.bytes, want)
+	}
+}
+
 func TestBadStreams(t *testing.T) {
 	h := start(t, Config{StallTimeout: 100 * time.Millisecond, IdleTimeout: 300 * time.Millisecond, MaxRecord: 64 << 10})
 	for _, x := range []struct {
