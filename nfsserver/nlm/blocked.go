@@ -42,7 +42,7 @@ type blocked struct {
 
 	// Guarded by Server.mu.
 	state  blockState
-	cancel func() bool // of the manager; nil while the request is being queued
+	cancel func() bool // of the manager, for a grant, too; nil while the request is being queued
 }
 
 // lockOrWait grants a lock, or queues the request.
@@ -72,9 +72,7 @@ func (s *Server) lockOrWait(ctx context.Context, h *host, ino uint64, a *lockArg
 	s.mu.Lock()
 	if err == nil && b.state == ended { // cancelled, unlocked or released meanwhile
 		s.mu.Unlock()
-		if !queued || !cancel() {
-			s.undo(b, cancel)
-		}
+		cancel()
 		return statDenied
 	}
 	defer s.mu.Unlock()
@@ -130,26 +128,11 @@ func (s *Server) cancel(ctx context.Context, h *host, ino uint64, l lock.Lock) e
 		}
 		return statDenied
 	}
-	state, cancel := b.state, b.cancel
+	cancel := b.cancel
 	s.endLocked(b)
 	s.mu.Unlock()
-	if state == granted || cancel != nil && !cancel() {
-		s.undo(b, cancel)
+	if cancel != nil { // else LOCK itself gives up what it got
+		cancel()
 	}
 	return nil
-}
-
-// undo gives up a lock that the client does not have. Beside others it may have learnt of it
-// meanwhile from another gateway, that it asked again: cancel, of the manager, knows.
-func (s *Server) undo(b *blocked, cancel func() bool) {
-	if s.remotes != nil {
-		if cancel != nil {
-			cancel()
-		}
-		return
-	}
-	k := b.key
-	if err := s.locks.Unlock(s.ctx, k.ino, lock.Range, lock.Lock{Owner: k.owner, Start: k.start, End: k.end}); err != nil {
-		s.log.Error("nlm: a lock that nobody took cannot be given up", "client", b.host.addr, "inode", k.ino, "err", err)
-	}
 }

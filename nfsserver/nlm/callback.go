@@ -113,7 +113,7 @@ func (s *Server) giveUp(b *blocked, why string) {
 	s.mu.Unlock()
 	if still {
 		s.log.Info("nlm: a granted lock is given up", "client", b.host.addr, "name", b.host.name, "inode", b.key.ino, "reason", why)
-		s.undo(b, cancel)
+		cancel() // of a request that was queued, as callBack is for
 	}
 }
 

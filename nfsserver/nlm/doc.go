@@ -24,7 +24,8 @@
 // it is granted, the client is called back. Clients ask again while they
 // wait: that finds the queued request, or the lock that was granted
 // meanwhile. A grant that was certainly not taken (refused at the first
-// attempt, or no attempt could be sent) is undone; one that may have been
+// attempt, or no attempt could be sent) is undone, and so is one that was cancelled:
+// the client has what it held before (LockFunc's cancel). One that may have been
 // taken stays, and ends with the client's UNLOCK or reboot.
 //
 // # Share reservations

@@ -466,6 +466,55 @@ func testCancelOfGrant(t *testing.T, shared, after bool, end func(s *Server, h *
 	}
 }
 
+// A conversion that was granted, and cancelled before the client knew, leaves it the lock that
+// it converted.
+func TestCancelOfConversion(t *testing.T) {
+	for _, end := range []string{"CANCEL", "not delivered"} {
+		t.Run(end, func(t *testing.T) {
+			s := newServer(t, &memStore{values: map[string][]byte{}})
+			s.closed = true // no callbacks
+			for _, name := range []string{"reader", "other"} {
+				if st := s.testLock(t, testCaller, name, lockArgs{length: 10}); st != statGranted {
+					t.Fatal(st)
+				}
+			}
+			asked := lockArgs{exclusive: true, block: true, length: 10}
+			if st := s.testLock(t, testCaller, "reader", asked); st != statBlocked {
+				t.Fatal(st)
+			}
+			h, other := s.hosts[clientName(testCaller, "reader")], s.hosts[clientName(testCaller, "other")]
+			l, err := asked.lock(other.client)
+			if err == nil {
+				err = s.unlock(t.Context(), other, 1, l)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b *blocked
+			for _, b = range h.waits {
+			}
+			if b == nil || !s.isGranted(b) {
+				t.Fatal("it was not granted")
+			}
+			if end == "CANCEL" {
+				l, _ = asked.lock(h.client)
+				err = s.cancel(t.Context(), h, 1, l)
+			} else {
+				s.giveUp(b, "test")
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			if st := s.testLock(t, testCaller, "other", lockArgs{exclusive: true, length: 10}); st != statDenied {
+				t.Errorf("exclusive beside it: %v", st)
+			}
+			if st := s.testLock(t, testCaller, "other", lockArgs{length: 10}); st != statGranted {
+				t.Errorf("shared beside it: %v", st)
+			}
+		})
+	}
+}
+
 // A client that cannot be reached does not keep what it does not know of.
 func TestGrantThatCannotBeTold(t *testing.T) {
 	s := newServer(t, &memStore{values: map[string][]byte{}})

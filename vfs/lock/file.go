@@ -72,20 +72,31 @@ func (f *File) Blocker(s Space, l *Lock) *Lock { return firstBlocker(f.Held[s], 
 
 // GrantNext grants the first of those that wait and can be granted, but for the spaces
 // that are closed. It is called until it finds none, whenever something was released or
-// weakened: a conversion may let an earlier one through. It is fresh if the owner held
-// nothing of the range before.
-func (f *File) GrantNext(closed func(Space) bool) (w Waiter, fresh, ok bool) {
+// weakened: a conversion may let an earlier one through. before is what the owner held of
+// the range.
+func (f *File) GrantNext(closed func(Space) bool) (w Waiter, before []Lock, ok bool) {
 	for i := range f.Waiting {
 		w = f.Waiting[i]
 		if closed(w.Space) || f.Blocker(w.Space, &w.Lock) != nil {
 			continue
 		}
 		f.Waiting = slices.Delete(f.Waiting, i, i+1)
-		fresh = !slices.ContainsFunc(f.Held[w.Space], func(h Lock) bool { return h.Owner == w.Lock.Owner && h.overlaps(&w.Lock) })
+		before = f.owned(w.Space, &w.Lock)
 		f.Held[w.Space] = set(f.Held[w.Space], w.Lock)
-		return w, fresh, true
+		return w, before, true
 	}
-	return Waiter{}, false, false
+	return Waiter{}, nil, false
+}
+
+// owned returns what the owner of l has of its range.
+func (f *File) owned(s Space, l *Lock) (own []Lock) {
+	for _, h := range f.Held[s] {
+		if h.Owner == l.Owner && h.overlaps(l) {
+			h.Start, h.End = max(h.Start, l.Start), min(h.End, l.End)
+			own = append(own, h)
+		}
+	}
+	return own
 }
 
 // Holds reports whether the owner of l has all of it, at least as its type.

@@ -321,3 +321,94 @@ func TestRebooted(t *testing.T) {
 		t.Errorf("%d are left", m.Count())
 	}
 }
+
+// Where a request of a remote client is cancelled that was granted, the client has what it
+// held before, but nothing that it gave up since.
+func TestCancelUndoesGrant(t *testing.T) {
+	remote := Owner{RemotePrefix + "1.2.3.4 client", "owner"}
+	for _, c := range []struct {
+		name      string
+		had       []Lock // by remote; bob has 0 to 9 shared, until it was made
+		asks      Lock
+		meanwhile func(t *testing.T, m *Manager) // after the grant
+		want      []Lock
+	}{
+		{"nothing", nil, rng(remote, Exclusive, 0, 9), nil, nil},
+		{"all, shared", []Lock{rng(remote, Shared, 0, 9)}, rng(remote, Exclusive, 0, 9), nil, []Lock{rng(remote, Shared, 0, 9)}},
+		{"a part", []Lock{rng(remote, Shared, 4, 5)}, rng(remote, Exclusive, 0, 9), nil, []Lock{rng(remote, Shared, 4, 5)}},
+		{"more", []Lock{rng(remote, Shared, 0, 99)}, rng(remote, Exclusive, 5, 9), nil, []Lock{rng(remote, Shared, 0, 99)}},
+		{"a neighbour", []Lock{rng(remote, Exclusive, 20, 29)}, rng(remote, Exclusive, 0, 19), nil, []Lock{rng(remote, Exclusive, 20, 29)}},
+		{"given up since", []Lock{rng(remote, Shared, 0, 9)}, rng(remote, Exclusive, 0, 9), func(t *testing.T, m *Manager) {
+			if err := m.Unlock(bg, 1, Range, Lock{Owner: remote, Start: 0, End: 3}); err != nil {
+				t.Error(err)
+			}
+		}, []Lock{rng(remote, Shared, 4, 9)}},
+		{"stronger", []Lock{rng(remote, Exclusive, 200, 209)}, rng(remote, Shared, 200, 219), nil, []Lock{rng(remote, Shared, 200, 209)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := New(0)
+			for _, l := range c.had {
+				mustLock(t, m, 1, Range, l)
+			}
+			mustLock(t, m, 1, Range, rng(bob, Shared, 0, 9))
+			ended := make(chan error, 1)
+			cancel, _, err := m.LockFunc(bg, 1, Range, c.asks, func(err error) { ended <- err })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := m.Unlock(bg, 1, Range, Lock{Owner: bob, Start: 0, End: EOF}); err != nil {
+				t.Fatal(err)
+			}
+			if c.meanwhile != nil {
+				c.meanwhile(t, m)
+			}
+			for range 2 {
+				if cancel() {
+					t.Error("it waited")
+				}
+			}
+			var got []Lock
+			if f := m.files[1]; f != nil {
+				got = f.Of(Range, remote.Client)
+			}
+			slices.SortFunc(got, func(a, b Lock) int { return int(a.Start) - int(b.Start) })
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+			if m.Count() != len(got) {
+				t.Errorf("%d are counted, of %d", m.Count(), len(got))
+			}
+		})
+	}
+}
+
+// A request that ended without a grant takes nothing from its owner when it is cancelled.
+func TestCancelOfDeadlock(t *testing.T) {
+	remote := Owner{RemotePrefix + "1.2.3.4 client", "owner"}
+	m := New(0)
+	mustLock(t, m, 1, Range, rng(alice, Exclusive, 0, 0))
+	mustLock(t, m, 1, Range, rng(remote, Shared, 5, 9))
+	mustLock(t, m, 2, Range, rng(remote, Exclusive, 0, 0))
+	wait := func(ino uint64, l Lock) (cancel func() bool, ended chan error) {
+		ended = make(chan error, 1)
+		cancel, waiting, err := m.LockFunc(bg, ino, Range, l, func(err error) { ended <- err })
+		if err != nil || !waiting {
+			t.Fatal(waiting, err)
+		}
+		return cancel, ended
+	}
+	wait(1, rng(carol, Exclusive, 0, 0))
+	cancel, ended := wait(1, rng(remote, Exclusive, 0, 9))
+	wait(2, rng(carol, Exclusive, 0, 0))
+	// carol gets 1, and waits for 2 of remote, who still waits for 1.
+	m.ReleaseOwner(1, Range, alice)
+	if err := <-ended; !errors.Is(err, ErrDeadlock) {
+		t.Error(err)
+	}
+	if cancel() {
+		t.Error("it waited")
+	}
+	if had := rng(remote, Shared, 5, 9); !m.files[1].Holds(Range, &had) {
+		t.Error("it lost what it had")
+	}
+}

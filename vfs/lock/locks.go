@@ -27,9 +27,9 @@ type Requests interface {
 	// LockFunc is Lock for callers that cannot wait, or have more to do where it waits. If
 	// the lock is granted at once, waiting is false and done is never called. Else done is
 	// called exactly once, with nil when the lock is held, unless cancel returns true
-	// before. Of Remotes, cancel also gives up what a remote client was granted, at once or
-	// later, if it held nothing of the range before, and asked for nothing since: it does
-	// not know of it. ctx is that of the call.
+	// before. cancel also gives up what a remote client was granted, at once or later: it
+	// does not know of it. What it held of the range before stays its own. Remotes give
+	// up nothing then, nor if it asked for anything since. ctx is that of the call.
 	LockFunc(ctx context.Context, ino uint64, s Space, l Lock, done func(error)) (cancel func() bool, waiting bool, err error)
 	// Reclaim is TryLock for a lock that the owner held before a restart.
 	Reclaim(ctx context.Context, ino uint64, s Space, l Lock) error

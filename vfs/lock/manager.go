@@ -20,13 +20,16 @@ type Manager struct {
 	journal map[string]Journal // by Owner.Client
 }
 
-// waiter is a request that is not granted yet. done is called once, without
-// Manager.mu.
+// waiter is a request that is not granted yet, or was granted to a remote client, which may
+// not know it. done is called once, without Manager.mu.
 type waiter struct {
 	file   uint64
-	ticket uint64
+	ticket uint64 // 0: it was granted at once
 	done   func(error)
+	grant  *grant
 }
+
+func (w *waiter) waits() bool { return w != nil && w.ticket != 0 }
 
 // verdict is what a waiter gets once the mutex is released.
 type verdict struct {
@@ -96,7 +99,7 @@ func (m *Manager) Reclaim(_ context.Context, ino uint64, s Space, l Lock) error 
 func (m *Manager) Lock(ctx context.Context, ino uint64, s Space, l Lock) error {
 	result := make(chan error, 1)
 	w, err := m.request(ino, s, l, func(err error) { result <- err })
-	if err != nil || w == nil {
+	if err != nil || !w.waits() {
 		return err
 	}
 	return Await(ctx, result, func() bool { return m.cancel(w) })
@@ -108,7 +111,7 @@ func (m *Manager) LockFunc(_ context.Context, ino uint64, s Space, l Lock, done 
 	if err != nil || w == nil {
 		return func() bool { return false }, false, err
 	}
-	return func() bool { return m.cancel(w) }, true, nil
+	return func() bool { return m.cancel(w) }, w.waits(), nil
 }
 
 // Unlock implements Locks.
@@ -189,7 +192,7 @@ func (m *Manager) Rebooted(_ context.Context, client string, keep uint32) error 
 }
 
 // request grants l, or queues it if done is not nil; the waiter returned is
-// nil if nothing waits.
+// nil if nothing waits, nor can be given up.
 func (m *Manager) request(ino uint64, s Space, l Lock, done func(error)) (*waiter, error) {
 	if err := l.Normalize(s); err != nil {
 		return nil, err
@@ -221,8 +224,15 @@ func (m *Manager) grantLocked(ino uint64, s Space, l Lock, done func(error)) (w 
 		m.drop(ino, f)
 		return nil, nil, ErrNoLocks
 	}
+	var before []Lock
+	unaware := done != nil && l.Owner.Remote()
+	if unaware {
+		before = f.owned(s, &l)
+	}
 	m.change(ino, f, s, l.Owner.Client, func() { granted = f.Try(s, l) })
 	switch {
+	case granted && unaware:
+		w = &waiter{file: ino, grant: &grant{s, l, before}}
 	case granted:
 	case done == nil:
 		err = ErrWouldBlock
@@ -256,16 +266,23 @@ func (m *Manager) enqueue(ino uint64, f *File, s Space, l Lock, done func(error)
 	return w
 }
 
-// cancel takes w out of its queue and reports whether it was still there.
-func (m *Manager) cancel(w *waiter) bool {
+// cancel takes w out of its queue and reports whether it was still there. What a remote
+// client was granted instead is undone.
+func (m *Manager) cancel(w *waiter) (waited bool) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	f := m.files[w.file]
-	if f == nil || m.remove(w.file, f, w.ticket) == nil {
-		return false
+	var told []verdict
+	if f := m.files[w.file]; f != nil {
+		if waited = m.remove(w.file, f, w.ticket) != nil; waited {
+			m.drop(w.file, f)
+		} else if g := w.grant; g != nil {
+			w.grant = nil
+			m.change(w.file, f, g.space, g.lock.Owner.Client, func() { g.undo(f) })
+			told = m.wake(w.file, f)
+		}
 	}
-	m.drop(w.file, f)
-	return true
+	m.mu.Unlock()
+	tell(told)
+	return waited
 }
 
 // change runs fn, which changes what a client holds in a space, keeps count, and records
@@ -283,17 +300,21 @@ func (m *Manager) change(ino uint64, f *File, s Space, client string, fn func())
 // to close a cycle. It drops f if nothing is left.
 func (m *Manager) wake(ino uint64, f *File) (told []verdict) {
 	for {
-		before := f.Len()
-		w, _, ok := f.GrantNext(m.inGrace)
+		had := f.Len()
+		w, before, ok := f.GrantNext(m.inGrace)
 		if !ok {
 			break
 		}
 		client := w.Lock.Owner.Client
-		m.tally.Add(client, f.Len()-before+1) // forget counts the waiter
+		m.tally.Add(client, f.Len()-had+1) // forget counts the waiter
 		if j := m.journal[client]; j != nil {
 			j(ino, w.Space, f.Of(w.Space, client))
 		}
-		told = append(told, verdict{m.forget(ino, &w), nil})
+		kept := m.forget(ino, &w)
+		if w.Lock.Owner.Remote() {
+			kept.grant = &grant{w.Space, w.Lock, before}
+		}
+		told = append(told, verdict{kept, nil})
 	}
 	for i := 0; i < len(f.Waiting); {
 		if w := &f.Waiting[i]; w.Space == Range && m.deadlocks(f, &w.Lock) {

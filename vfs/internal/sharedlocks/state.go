@@ -275,12 +275,12 @@ func whyEnded(why byte) error {
 // wake grants what can be granted, then ends those whose waiting came to close a cycle.
 func (s *state) wake() error {
 	for s.grantable() && s.mayMove() {
-		w, fresh, _ := s.GrantNext(open)
+		w, before, _ := s.GrantNext(open)
 		s.ranges = s.ranges || w.Space == lock.Range
 		h, holds := s.Holders[w.Lock.Owner]
 		switch h.Closing = 0; {
 		case w.Lock.Owner.Remote():
-			if fresh { // what it held before, it knows of
+			if len(before) == 0 { // what it held before, it knows of
 				h.Closing = w.Ticket
 			}
 		case !holds: // else who vouches for the rest goes on to
