@@ -14,9 +14,9 @@ const (
 // Limits of MOUNT (RFC 1813 section 5.1.1).
 const (
 	maxMountPath = 1024 // MNTPATHLEN
-	// maxMounts bounds the mount list. It is informative only; the oldest
-	// entry goes first.
-	maxMounts = 4096
-	// maxExportReply bounds the groups that EXPORT lists, in bytes.
-	maxExportReply = 64 << 10
+	// maxMounts bounds the mount list, of which every address may have
+	// addressMounts. It is informative only; a client's oldest entry goes first.
+	maxMounts, addressMounts = 4096, 16
+	// maxListReply bounds what EXPORT and DUMP list, in bytes, but for the last entry.
+	maxListReply = 64 << 10
 )

@@ -28,6 +28,9 @@ func (s *Server) mountProgram() rpc.Program {
 	} {
 		procs[n] = rpc.Proc{Name: mountNames[n], Handle: handle}
 	}
+	for _, n := range []int{mountDump, mountExport} {
+		procs[n].ReplyBytes = func(xdr.Reader) int { return maxListReply }
+	}
 	return rpc.Program{Number: ProgramMount, Low: 3, High: 3, Procs: procs}
 }
 
@@ -147,12 +150,17 @@ func (s *Server) umntAll(_ context.Context, c *rpc.Call, _ *rpc.Reply) error {
 	return nil
 }
 
-// dump is DUMP (RFC 1813 section 5.2.2).
-func (s *Server) dump(_ context.Context, _ *rpc.Call, r *rpc.Reply) error {
-	for _, m := range s.mounts.all() {
+// dump is DUMP (RFC 1813 section 5.2.2): what the caller has mounted, as far as there is
+// room. The paths of others may be those of exports that it may not use.
+func (s *Server) dump(_ context.Context, c *rpc.Call, r *rpc.Reply) error {
+	client := c.Remote.Addr()
+	for _, path := range s.mounts.paths(client) {
+		if r.Len() > maxListReply {
+			break
+		}
 		r.Uint32(1)
-		r.String(m.client.String())
-		r.String(m.path)
+		r.String(client.String())
+		r.String(path)
 	}
 	r.Uint32(0)
 	return nil
@@ -169,7 +177,7 @@ func (s *Server) export(_ context.Context, c *rpc.Call, r *rpc.Reply) error {
 			continue
 		}
 		seen[key] = true
-		if r.Len() > maxExportReply {
+		if r.Len() > maxListReply {
 			return errors.New("nfs: export list too long")
 		}
 		r.Uint32(1)

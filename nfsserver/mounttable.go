@@ -4,6 +4,9 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+
+	"ogw/vfs/clients/share"
+	"ogw/vfs/clients/subscriber"
 )
 
 // mountEntry is what DUMP lists.
@@ -15,8 +18,13 @@ type mountEntry struct {
 // mountTable is the mount list. It is kept in memory only: NFS needs no
 // mounts to be known, and after a restart it fills again.
 type mountTable struct {
-	mu   sync.Mutex
-	list []mountEntry // oldest first
+	mu     sync.Mutex
+	list   []mountEntry // oldest first
+	places *share.Tally[subscriber.Key]
+}
+
+func newMountTable() *mountTable {
+	return &mountTable{places: share.NewTally[subscriber.Key](maxMounts, addressMounts)}
 }
 
 func (t *mountTable) add(client netip.Addr, path string) {
@@ -26,8 +34,13 @@ func (t *mountTable) add(client netip.Addr, path string) {
 	if slices.Contains(t.list, e) {
 		return
 	}
-	if len(t.list) >= maxMounts {
-		t.list = t.list[1:]
+	key := subscriber.Of(client)
+	if !t.places.Take(key, 1) {
+		oldest := slices.IndexFunc(t.list, func(o mountEntry) bool { return subscriber.Of(o.client) == key })
+		if oldest < 0 {
+			return
+		}
+		t.list = slices.Delete(t.list, oldest, oldest+1) // its place is e's
 	}
 	t.list = append(t.list, e)
 }
@@ -37,16 +50,15 @@ func (t *mountTable) remove(client netip.Addr, path string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.list = slices.DeleteFunc(t.list, func(e mountEntry) bool {
-		return e.client == client && (path == "" || e.path == path)
+		gone := e.client == client && (path == "" || e.path == path)
+		if gone {
+			t.places.Give(subscriber.Of(client), 1)
+		}
+		return gone
 	})
 }
 
-func (t *mountTable) all() []mountEntry {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Clone(t.list)
-}
-
+// paths are what a client has mounted.
 func (t *mountTable) paths(client netip.Addr) (list []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -3,6 +3,9 @@ package nfsserver
 import (
 	"bytes"
 	"fmt"
+	"net"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -54,6 +57,44 @@ func TestMount(t *testing.T) {
 	c.end(c.call(ProgramMount, mountUmntAll, &xdr.Writer{}))
 	if got := c.dump(); len(got) != 0 {
 		t.Errorf("mounts after UMNTALL %v", got)
+	}
+}
+
+// Of the mounts, a client is told its own, as many as a reply of bounded size has room for; it
+// does not push out those of others.
+func TestMountListIsDivided(t *testing.T) {
+	s := newSite(t)
+	s.mount("/", 0)
+	mounts := s.srv.mounts
+	other := netip.MustParseAddr("127.0.0.2")
+	for i := range 2 * maxMounts {
+		mounts.add(other, fmt.Sprintf("/%0*d", maxMountPath-1, i))
+	}
+	if n := len(mounts.list); n < maxMounts/2 || n > maxMounts {
+		t.Errorf("%d mounts", n)
+	}
+	dump := func(from netip.Addr) (list []string) {
+		conn, err := (&net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}).Dial("tcp", s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return (&client{t: t, conn: conn}).dump()
+	}
+	if got := dump(netip.MustParseAddr("127.0.0.1")); !slices.Equal(got, []string{"127.0.0.1:/"}) {
+		t.Errorf("%d mounts, of %.60q", len(got), got)
+	}
+	if got := dump(other); len(got) < 32 || len(got) > maxListReply/maxMountPath {
+		t.Errorf("%d mounts of the one with many", len(got))
+	}
+	for n, p := range s.srv.mountProgram().Procs {
+		if (n == mountDump || n == mountExport) && p.ReplyBytes == nil {
+			t.Errorf("memory of %s is not divided", p.Name)
+		}
+	}
+	mounts.remove(other, "")
+	if n := mounts.places.Held(); n != 1 || len(mounts.list) != 1 {
+		t.Errorf("%d places, %d mounts", n, len(mounts.list))
 	}
 }
 

@@ -29,7 +29,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{fs: namespaceOf(cfg.FS), log: log, done: cfg.Done, doneAll: cfg.DoneAll, guesses: cfg.Guesses, sealer: seal, border: &border{fs: cfg.FS}, cookies: newCookieCache(), library: backend.NewPool()}
+	s := &Server{fs: namespaceOf(cfg.FS), log: log, done: cfg.Done, doneAll: cfg.DoneAll, guesses: cfg.Guesses, sealer: seal, border: &border{fs: cfg.FS}, cookies: newCookieCache(), mounts: newMountTable(), library: backend.NewPool()}
 	s.exports.Store(table)
 	s.newVerifier()
 	if s.locks, err = s.newLocks(cfg); err != nil {

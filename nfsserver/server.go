@@ -52,7 +52,7 @@ type Server struct {
 	exports atomic.Pointer[exportTable]
 	files   *openFiles
 	cookies *cookieCache
-	mounts  mountTable
+	mounts  *mountTable
 	library *backend.Pool
 	stats   stats
 	locks   *nlm.Server

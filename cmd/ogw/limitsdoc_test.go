@@ -115,7 +115,7 @@ var notLimits = map[string][]string{
 	"httpapi/s3":        {"maxToldKeys"},                                                      // a line of the audit
 	"httpapi/sigv4":     {"maxChunkDigits"},                                                   // of a number
 	"httpapi/rest":      {"maxPathBytes"},                                                     // within a head
-	"nfsserver":         {"maxProcs", "maxPerms", "maxExportReply", "maxHandle"},              // of what the server makes itself
+	"nfsserver":         {"maxProcs", "maxPerms", "maxHandle"},                                // of what the server makes itself
 	"nfsserver/rpc":     {"maxIdleWorkers", "maxResend", "maxInvokeReply", "maxMachineBytes"}, // within maxAuthBytes, or of calls to clients
 	"nfsserver/nlm":     {"maxShareMode", "maxNetobj", "maxGrantPause"},                       // a number, within a record, calls to clients
 	"nfsserver/nsm":     {"maxProc", "maxString", "MaxName"},                                  // within a record
