@@ -180,6 +180,7 @@ func (x *export) inNetworks(client netip.Addr) bool {
 	if len(x.Networks) == 0 {
 		return true
 	}
+	client = client.WithZone("") // of a link-local address; no network has one
 	for _, n := range x.Networks {
 		if n.Contains(client) {
 			return true

@@ -29,6 +29,7 @@ func TestFindExport(t *testing.T) {
 	table := mustTable(t,
 		Export{Path: "/"},
 		Export{Path: "/lan", Networks: lan},
+		Export{Path: "/link", Networks: []netip.Prefix{netip.MustParsePrefix("fe80::/10")}},
 		Export{Path: "/old", Expires: now.Add(-time.Second), Secret: "the secret of old"},
 		Export{Path: "/sec", Secret: "abc-0123456789abc"},
 		Export{Path: "/sec", Secret: "def-0123456789abc"},
@@ -43,6 +44,7 @@ func TestFindExport(t *testing.T) {
 		{"/lan/x", "10.1.1.1", "/lan", "/lan/x", nil},
 		{"/lan/x", "1.2.3.4", "/", "/lan/x", nil}, // through the wider export
 		{"/lanx", "10.1.1.1", "/", "/lanx", nil},
+		{"/link", "fe80::1%lo", "/link", "/link", nil},
 		{"/sec@abc-0123456789abc", "1.2.3.4", "/sec", "/sec", nil},
 		{"/sec/sub@def-0123456789abc", "1.2.3.4", "/sec", "/sec/sub", nil},
 		{"/a@b", "1.2.3.4", "/", "/a@b", nil}, // a directory of that name

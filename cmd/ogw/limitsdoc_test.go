@@ -118,7 +118,7 @@ var notLimits = map[string][]string{
 	"nfsserver":         {"maxProcs", "maxPerms", "maxHandle"},                                // of what the server makes itself
 	"nfsserver/rpc":     {"maxIdleWorkers", "maxResend", "maxInvokeReply", "maxMachineBytes"}, // within maxAuthBytes, or of calls to clients
 	"nfsserver/nlm":     {"maxShareMode", "maxNetobj", "maxGrantPause"},                       // a number, within a record, calls to clients
-	"nfsserver/nsm":     {"maxProc", "maxString", "MaxName"},                                  // within a record
+	"nfsserver/nsm":     {"maxProc", "maxString", "MaxName", "maxZone"},                       // within a record
 	"vfs/clients/guess": nil,
 	// What one transaction does, and what is remembered.
 	"vfs/internal/sharedlocks": {"maxMoved", "maxFences", "maxClosings"},

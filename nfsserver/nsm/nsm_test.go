@@ -14,6 +14,8 @@ func TestStoredPeers(t *testing.T) {
 	for _, p := range []Peer{
 		{"host", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")},
 		{"", netip.MustParseAddr("fe80::1"), netip.Addr{}},
+		{"linked", netip.MustParseAddr("fe80::1%eth0"), netip.MustParseAddr("fe80::2%eth0")},
+		{"linked", netip.MustParseAddr("fe80::1%eth0"), netip.Addr{}},
 		{strings.Repeat("x", MaxName), netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("::1")},
 	} {
 		got, err := decodePeer(p.encode())

@@ -23,15 +23,23 @@ type Peer struct {
 // peerFormat is the version of stored peers.
 const peerFormat = 1
 
+// maxZone bounds the zone of a link-local address, the name of a network interface (IFNAMSIZ).
+const maxZone = 15
+
 var errFormat = errors.New("nsm: stored peer cannot be decoded")
 
-// encode returns the stored form: version, name, both addresses.
+// encode returns the stored form: version, name, both addresses, and their zones if there
+// are any, which versions before report as damage.
 func (p Peer) encode() []byte {
 	var w xdr.Writer
 	w.Uint32(peerFormat)
 	w.String(p.Name)
 	w.Opaque(p.Addr.AsSlice())
 	w.Opaque(p.Local.AsSlice())
+	if p.Addr.Zone() != "" || p.Local.Zone() != "" {
+		w.String(p.Addr.Zone())
+		w.String(p.Local.Zone())
+	}
 	return w.B
 }
 
@@ -43,6 +51,9 @@ func decodePeer(b []byte) (Peer, error) {
 	p := Peer{Name: r.String(MaxName)}
 	addr, ok := netip.AddrFromSlice(r.Opaque(16))
 	local, _ := netip.AddrFromSlice(r.Opaque(16)) // may be unknown
+	if r.Len() > 0 {
+		addr, local = addr.WithZone(r.String(maxZone)), local.WithZone(r.String(maxZone))
+	}
 	if r.Err() != nil || !ok || r.Len() != 0 {
 		return Peer{}, errFormat
 	}
