@@ -1,8 +1,11 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,5 +46,56 @@ func TestBackup(t *testing.T) {
 	}
 	if out := w.ok("user", "list"); !strings.Contains(out, "alice") {
 		t.Errorf("%s", out)
+	}
+}
+
+// TestBackupDamage: exit code 4 of each command that finds damage, in the store or in
+// the repository, and not before.
+func TestBackupDamage(t *testing.T) {
+	w := newWorld(t)
+	d := w.serve(anyPort...)
+	for _, key := range []string{"gone", "whole"} {
+		d.put("/photos/"+key, strings.Repeat("0123456789abcdef", 3<<16))
+	}
+	var where admin.Whereis
+	w.json(&where, "whereis", "photos/gone")
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
+	w.ok("backup", "whole", "--without-secrets")
+	if out := w.ok("backup", "verify", "whole"); !strings.Contains(out, "is whole") {
+		t.Errorf("%s", out)
+	}
+	if err := os.Remove(where.Extents[0].Copies[0].Path); err != nil {
+		t.Fatal(err)
+	}
+	w.mustNot(exitProblems, "1 blob of the store cannot be read", "backup", "backup", "--without-secrets")
+	for i, args := range [][]string{{"backup", "verify", "backup"}, {"restore", "backup", "--dir", "new"}} {
+		out, errs, code := w.ogw(args...)
+		if code != exitProblems || strings.Contains(out, "whole") || !strings.Contains(errs, "1 blob could not be read when the backup was made") {
+			t.Errorf("%v: %d %s%s", args, code, out, errs)
+		}
+		if args[0] == "restore" {
+			args[3] = fmt.Sprint("new", i)
+		}
+		out, _, code = w.ogw(append(args, "--json")...)
+		var done struct {
+			DamagedBlobs int `json:"damaged_blobs"`
+		}
+		if err := json.Unmarshal([]byte(out), &done); err != nil || code != exitProblems || done.DamagedBlobs != 1 {
+			t.Errorf("%v --json: %d %v %s", args, code, err, out)
+		}
+	}
+
+	manifests, err := filepath.Glob(filepath.Join(w.dir, "whole", "snapshots", "*.json"))
+	if err != nil || len(manifests) != 1 {
+		t.Fatal(manifests, err)
+	}
+	w.ok("backup", "list", "whole")
+	if err := os.Truncate(manifests[0], 100); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"backup", "whole", "--without-secrets"}, {"backup", "list", "whole"}, {"backup", "list", "whole", "--json"},
+		{"backup", "verify", "whole"}, {"backup", "remove", "whole", "--keep", "1"}, {"restore", "whole", "--dir", "newer"}} {
+		w.mustNot(exitProblems, "the repository is damaged", args...)
 	}
 }

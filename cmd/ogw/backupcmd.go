@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -312,30 +313,33 @@ func (b *backups) verify(ctx context.Context) error {
 	}
 	snap, err := repo.Load(ctx, id)
 	if err != nil {
-		return damagedBackup(err)
+		return err
 	}
 	line := newProgressLine(b.env.stderr)
 	done, err := backup.Verify(ctx, repo, snap, line.show)
 	line.end()
 	if err != nil {
-		return damagedBackup(err)
+		return err
+	}
+	state := "whole"
+	if done.DamagedBlobs > 0 {
+		state = "as it was made"
 	}
 	if b.json {
-		return b.printJSON(done)
+		err = b.printJSON(done)
+	} else {
+		b.printf("snapshot %s of store %s is %s: %d records and %d blobs, %s\n", snap.ID, snap.FSID, state, done.Records, done.Blobs, bytesText(done.Bytes))
 	}
-	b.printf("snapshot %s of store %s is whole: %d records and %d blobs, %s\n", snap.ID, snap.FSID, done.Records, done.Blobs, bytesText(done.Bytes))
-	return nil
+	return cmp.Or(err, lostBlobs(&done))
 }
 
-// damagedBackup gives damage its exit code, and a name that is missing.
-func damagedBackup(err error) error {
-	switch {
-	case errors.Is(err, backup.ErrDamaged):
-		return &exitError{exitProblems, err}
-	case errors.Is(err, backup.ErrAmbiguous):
-		return &exitError{exitUsage, err}
+// lostBlobs returns an error if blobs of a snapshot are not in it.
+func lostBlobs(done *backup.Restored) error {
+	if done.DamagedBlobs == 0 {
+		return nil
 	}
-	return err
+	return &exitError{exitProblems, fmt.Errorf("%d %s could not be read when the backup was made: the files that use them are not whole",
+		done.DamagedBlobs, plural(done.DamagedBlobs, "blob"))}
 }
 
 func (b *backups) remove(ctx context.Context) error {

@@ -18,7 +18,7 @@ const (
 	exitFailure  = 1
 	exitUsage    = 2 // wrong arguments or configuration
 	exitNotFound = 3 // the object, user, bucket or mount does not exist
-	exitProblems = 4 // check found problems
+	exitProblems = 4 // check found problems, or there is damage in a store or a backup
 	exitInUse    = 5 // the data folder is in use by another process
 )
 
@@ -65,6 +65,10 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, cluster.ErrLocked), errors.Is(err, backup.ErrLocked):
 		return exitInUse
+	case errors.Is(err, backup.ErrDamaged): // before what is missing in it
+		return exitProblems
+	case errors.Is(err, backup.ErrAmbiguous):
+		return exitUsage
 	case errors.Is(err, backup.ErrNotExist), errors.Is(err, cluster.ErrNoStore):
 		return exitNotFound
 	case apierr.Of(err).Status == 404:

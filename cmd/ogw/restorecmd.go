@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,7 +67,7 @@ func (r *restore) Run(ctx context.Context) error {
 	}
 	snap, err := repo.Load(ctx, r.snapshot)
 	if err != nil {
-		return damagedBackup(err)
+		return err
 	}
 	_, opens, err := r.keys(r.keyFile)
 	if err != nil {
@@ -101,16 +102,13 @@ func (r *restore) Run(ctx context.Context) error {
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted; ogw restore goes on where it was when it is called again")
 	case err != nil:
-		return damagedBackup(err)
+		return err
 	}
 	if r.json {
-		return r.printJSON(done)
+		return cmp.Or(r.printJSON(done), lostBlobs(&done))
 	}
 	r.printf("snapshot %s of store %s, %s, is restored to %s: %d records and %d blobs, %s\n", snap.ID, snap.FSID, snap.Time.Local().Format("2006-01-02 15:04:05"),
 		r.cfg.Cluster.Dir, done.Records, done.Blobs, bytesText(done.Bytes))
-	if snap.DamagedBlobs > 0 {
-		r.printf("%d blobs were damaged when the backup was made, and are missing: ogw check names the files\n", snap.DamagedBlobs)
-	}
 	r.printf("next: ogw check --data, then ogw serve\n")
-	return nil
+	return lostBlobs(&done)
 }

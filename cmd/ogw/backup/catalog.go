@@ -148,7 +148,7 @@ func (r *layerReader) load(ctx context.Context) error {
 	p := &r.layer.Parts[r.next]
 	name := partName(r.layer.Session, r.next)
 	r.next++
-	b, err := r.storage.Get(ctx, name, 0, -1)
+	b, err := getPart(ctx, r.storage, name)
 	if err != nil {
 		return err
 	}

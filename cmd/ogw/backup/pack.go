@@ -156,7 +156,7 @@ type pack struct {
 }
 
 func readPack(ctx context.Context, s Storage, name string) (*pack, error) {
-	b, err := s.Get(ctx, name, 0, -1)
+	b, err := getPart(ctx, s, name)
 	if err != nil {
 		return nil, err
 	}

@@ -261,7 +261,7 @@ func (c *contents) shrink(ctx context.Context, sparse map[packID]int64, done *Pr
 	}
 	for id, offsets := range keep {
 		name := packName(id.session, id.n)
-		old, err := c.repo.Get(ctx, name, 0, -1)
+		old, err := getPart(ctx, c.repo, name)
 		if err != nil {
 			return nil, err
 		}

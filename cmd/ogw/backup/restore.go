@@ -29,6 +29,8 @@ type Restored struct {
 	// Skipped are the blobs that an earlier run restored.
 	Skipped int64 `json:"skipped_blobs"`
 	Read    int64 `json:"read_bytes"` // of the repository
+	// DamagedBlobs are not in the snapshot: they could not be read when it was made.
+	DamagedBlobs int64 `json:"damaged_blobs"`
 }
 
 // reading reads a snapshot.
@@ -46,6 +48,7 @@ type reading struct {
 
 func newReading(repo *Repository, s *Snapshot, progress func(Progress)) *reading {
 	r := &reading{repo: repo, snap: s, progress: progress, told: Progress{AllBlobs: s.Blobs, AllBytes: s.Bytes}}
+	r.done.DamagedBlobs = s.DamagedBlobs
 	r.packs = &packCache{storage: repo, read: r.count}
 	return r
 }

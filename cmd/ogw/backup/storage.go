@@ -45,6 +45,15 @@ type Storage interface {
 	String() string
 }
 
+// getPart returns an object that a snapshot consists of: nothing but damage removes it.
+func getPart(ctx context.Context, s Storage, name string) ([]byte, error) {
+	b, err := s.Get(ctx, name, 0, -1)
+	if errors.Is(err, ErrNotExist) {
+		err = fmt.Errorf("%w: %s is missing", ErrDamaged, name)
+	}
+	return b, err
+}
+
 // Lock is held by the only writer of a repository.
 type Lock interface {
 	// Renew returns an error if the lock is not held any more: the process may have
