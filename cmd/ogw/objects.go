@@ -248,7 +248,7 @@ func (k *check) print(r admin.CheckReport) {
 	case r.Clean:
 		k.printf("clean now: all problems were mended\n")
 	default:
-		left := int64(len(r.Problems)) + r.Dropped - r.Repaired
+		left := r.Left()
 		problems := fmt.Sprintf("%d %s", left, plural(left, "problem"))
 		switch {
 		case r.Mendable > 0 && r.Mendable == left:

@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"ogw/cluster"
 	"ogw/cluster/mem"
 	"ogw/httpapi/apierr"
 	"ogw/vfs"
@@ -324,6 +326,37 @@ func TestObjects(t *testing.T) {
 	}
 	if r, err := c.Check(ctx, CheckRequest{Data: true}); err != nil || !r.Clean {
 		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// TestCheckMendsMany: more problems than a report lists, all of them mended, leave none.
+func TestCheckMendsMany(t *testing.T) {
+	ctx := context.Background()
+	store := mem.New(mem.Options{Seed: 1})
+	fs, err := vfs.Open(ctx, store, vfs.Config{NoBackground: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = fs.Close(ctx) })
+	const many = 1001
+	err = store.KV.Update(ctx, func(tx cluster.Txn) error {
+		for i := range uint64(many) { // attributes of inodes that do not exist
+			if err := tx.Set(binary.BigEndian.AppendUint64([]byte{'x'}, 1<<40+i), []byte("user.name")); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Local(New(Config{FS: fs, Logger: slog.New(slog.DiscardHandler)}))
+	if r, err := c.Check(ctx, CheckRequest{}); err != nil || r.Clean || r.Left() != many || r.Mendable != many {
+		t.Errorf("%d left, %d mendable, clean %v, %v", r.Left(), r.Mendable, r.Clean, err)
+	}
+	r, err := c.Check(ctx, CheckRequest{Repair: true})
+	if err != nil || !r.Clean || r.Left() != 0 || r.Repaired != many || r.Dropped == 0 {
+		t.Errorf("%d left of %d over the list, %d repaired, clean %v, %v", r.Left(), r.Dropped, r.Repaired, r.Clean, err)
 	}
 }
 

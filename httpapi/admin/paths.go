@@ -109,11 +109,11 @@ func (s *Server) check(r *http.Request, _ httprouter.Params) (any, error) {
 		Inodes: c.Inodes, Directories: c.Directories, Files: c.Files, Contents: c.Contents,
 		Extents: c.Extents, Blobs: c.Blobs, Bytes: c.Bytes,
 		Problems: []Problem{}, Dropped: c.Dropped, Repaired: c.Repaired, Mendable: c.Mendable,
-		Clean: c.Dropped == 0, AsideBlobs: c.Aside, AsideBytes: c.AsideBytes,
+		AsideBlobs: c.Aside, AsideBytes: c.AsideBytes,
 	}
 	for _, p := range c.Problems {
 		out.Problems = append(out.Problems, Problem{p.Kind, p.Detail, p.Repaired})
-		out.Clean = out.Clean && p.Repaired
 	}
+	out.Clean = out.Left() == 0
 	return out, nil
 }

@@ -175,14 +175,17 @@ type CheckReport struct {
 	Blobs       int64     `json:"blobs"`
 	Bytes       int64     `json:"bytes"`
 	Problems    []Problem `json:"problems"`
-	Dropped     int64     `json:"dropped"` // problems counted but not listed
-	Repaired    int64     `json:"repaired"`
+	Dropped     int64     `json:"dropped"`  // problems counted but not listed
+	Repaired    int64     `json:"repaired"` // listed or not
 	// Mendable are those that a repair would mend, and that were not mended.
 	Mendable int64 `json:"mendable"`
 	// Damaged blobs that no file uses any more, kept until they are released.
 	AsideBlobs int64 `json:"aside_blobs"`
 	AsideBytes int64 `json:"aside_bytes"`
 }
+
+// Left returns how many problems were not mended.
+func (r *CheckReport) Left() int64 { return int64(len(r.Problems)) + r.Dropped - r.Repaired }
 
 // Problem is one finding.
 type Problem struct {

@@ -45,7 +45,7 @@ type Report struct {
 	Bytes                                                int64
 	Problems                                             []Problem
 	Dropped                                              int64 // problems over MaxProblems, counted only
-	Repaired                                             int64
+	Repaired                                             int64 // of all, listed or not
 	Mendable                                             int64 // not repaired, and Repair would
 	// Damaged blobs that no file uses any more, kept until they are released.
 	Aside, AsideBytes int64
