@@ -29,7 +29,7 @@ const MaxProblems = fsck.MaxProblems
 //
 // Kinds of problems, * where Repair mends them:
 //
-//	inode-record, dentry-record, extent-record, other-record   undecodable
+//	inode-record, dentry-record, extent-record, part-record, other-record   undecodable
 //	unreachable*      inode without a dentry: goes to /lost+found
 //	nlink*            count of links differs from the links
 //	dangling-entry*   dentry of an inode that does not exist

@@ -122,3 +122,75 @@ func TestCheckMissing(t *testing.T) {
 	clear(lossy.lost)
 	check("back again", CheckOptions{}, missing[2])
 }
+
+// TestCheckParts: blobs of parts of uploads in progress are reported with their upload, and
+// those of parts that nobody needs any more are not.
+func TestCheckParts(t *testing.T) {
+	disk := mem.NewDisk()
+	c := mem.New(mem.Options{Disk: disk})
+	lossy := &lossyBlobs{Blobs: c.Blobs, lost: map[cluster.BlobID]bool{}}
+	c.Blobs = lossy
+	fs := bucketFS(t, openTestWith(t, c, Config{InlineBytes: 100, Now: later}))
+	blobs := func() (ids []cluster.BlobID) {
+		want(t, c.Blobs.List(bg, cluster.BlobID{}, func(b cluster.BlobInfo) error {
+			ids = append(ids, b.ID)
+			return nil
+		}), nil)
+		return ids
+	}
+	part := func(key, up string, number int) cluster.BlobID {
+		t.Helper()
+		before := blobs()
+		putPart(t, fs, key, up, number, randomBytes(10_000))
+		made := slices.DeleteFunc(blobs(), func(id cluster.BlobID) bool { return slices.Contains(before, id) })
+		if len(made) != 1 {
+			t.Fatalf("a part of %d blobs", len(made))
+		}
+		return made[0]
+	}
+	up, other := createUpload(t, fs, "dir/k"), createUpload(t, fs, "dir/k")
+	absent, lost, rotten := part("dir/k", up, 1), part("dir/k", up, 2), part("dir/k", up, 3)
+	alone := part("dir/k", other, 1) // and no other blob or extent shows its upload
+	third := createUpload(t, fs, "again")
+	replaced := part("again", third, 1)
+	part("again", third, 1)
+	mustBeClean(t, fs)
+	want(t, c.Blobs.Delete(bg, absent, alone, replaced), nil)
+	lossy.lost[lost] = true
+	disk.CorruptBlob(rotten, 10)
+
+	check := func(o CheckOptions, found map[string]string) { // kind and text by blob
+		t.Helper()
+		rep, err := fs.Check(bg, o)
+		want(t, err, nil)
+		for id, text := range found {
+			n := 0
+			for _, p := range rep.Problems {
+				if kind, rest, _ := strings.Cut(text, ": "); p.Kind == kind && strings.HasPrefix(p.Detail, rest) && strings.Contains(p.Detail, id) {
+					n++
+				}
+			}
+			if n != 1 {
+				t.Errorf("%+v: %q is found %d times in %+v", o, text, n, rep.Problems)
+			}
+		}
+		if len(rep.Problems) != len(found) {
+			t.Errorf("%+v: %+v", o, rep.Problems)
+		}
+	}
+	missing := map[string]string{
+		absent.String(): "missing-blob: bucket/dir/k, part 1 of upload " + up,
+		lost.String():   "missing-blob: bucket/dir/k, part 2 of upload " + up,
+		alone.String():  "missing-blob: bucket/dir/k, part 1 of upload " + other,
+	}
+	check(CheckOptions{}, missing)
+	check(CheckOptions{Repair: true}, missing)
+	missing[lost.String()] = strings.Replace(missing[lost.String()], "missing-blob", "corrupt-data", 1)
+	missing[rotten.String()] = "corrupt-data: bucket/dir/k, part 3 of upload " + up
+	check(CheckOptions{Data: true}, missing)
+	for _, id := range []string{up, other} {
+		want(t, fs.AbortUpload(bg, ObjectName{"bucket", "dir/k"}.Upload(id)), nil)
+	}
+	collect(t, fs)
+	check(CheckOptions{}, nil)
+}

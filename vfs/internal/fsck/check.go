@@ -67,7 +67,7 @@ type Config struct {
 
 // Check walks everything (vfs.FS.Check).
 func Check(ctx context.Context, cfg Config, o Options) (Report, error) {
-	c := &checker{Config: cfg, ctx: ctx, o: o, rooted: make(map[record.Ino]bool), corrupt: make(map[record.Ino]bool)}
+	c := &checker{Config: cfg, ctx: ctx, o: o, rooted: make(map[record.Ino]bool), corrupt: make(map[record.Ino]bool), parts: make(map[cluster.BlobID]bool)}
 	err := c.run()
 	return c.rep, err
 }
@@ -82,6 +82,8 @@ type checker struct {
 	corrupt map[record.Ino]bool
 	// missing are blobs that files use, at most MaxProblems.
 	missing []missingBlob
+	// parts are the blobs of parts that are reported as theirs.
+	parts map[cluster.BlobID]bool
 }
 
 func (c *checker) run() error {

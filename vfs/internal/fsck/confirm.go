@@ -148,8 +148,8 @@ func eachNamed(r cluster.Reader, c record.ContentID, fn func([]record.Extent)) e
 	})
 }
 
-// confirmMissing takes blobs for missing that an extent names before and after
-// they were looked for.
+// confirmMissing takes blobs for missing that an extent or a part names before and
+// after they were looked for.
 func (m *merge) confirmMissing() error {
 	for _, x := range m.missing {
 		for look := range 2 {
@@ -159,20 +159,12 @@ func (m *merge) confirmMissing() error {
 				}
 			}
 			named := false
-			err := m.c.Store.View(m.c.ctx, func(r cluster.Reader) error {
-				list, _, err := extents.Load(r, x.content, x.off, x.off+1, 1)
-				if damaged(err) {
-					return nil // reported with the extents
+			err := m.c.Store.View(m.c.ctx, func(r cluster.Reader) (err error) {
+				if x.part != 0 {
+					named, err = partNames(r, &x)
+				} else {
+					named, err = extentNames(r, &x)
 				}
-				if err != nil {
-					return err
-				}
-				named = len(list) == 1 && list[0].Kind == record.ExtentBlob && list[0].Seq == x.id.Seq
-				if !named {
-					return nil
-				}
-				dead, err := queued(r, x.content, record.QueueContent)
-				named = !dead
 				return err
 			})
 			if err != nil {
@@ -187,6 +179,20 @@ func (m *merge) confirmMissing() error {
 		}
 	}
 	return nil
+}
+
+// extentNames reports whether an extent of a content that is not due for removal
+// names a blob.
+func extentNames(r cluster.Reader, x *missingBlob) (bool, error) {
+	list, _, err := extents.Load(r, x.content, x.off, x.off+1, 1)
+	if damaged(err) {
+		return false, nil // reported with the extents
+	}
+	if err != nil || len(list) != 1 || list[0].Kind != record.ExtentBlob || list[0].Seq != x.id.Seq {
+		return false, err
+	}
+	dead, err := queued(r, x.content, record.QueueContent)
+	return err == nil && !dead, err
 }
 
 // confirmStrays reports contents with extents and without an owner, which

@@ -102,7 +102,7 @@ func (c *checker) checkQuarantine() error {
 		case d.Aside:
 			c.rep.Aside++
 			c.rep.AsideBytes += d.Size
-		case !well[d.ID] && !c.reported(q.Inodes(d.ID)):
+		case !well[d.ID] && !c.parts[d.ID] && !c.reported(q.Inodes(d.ID)):
 			found.add("damaged-blob", nil, "%s: blob %s of %d bytes, found by %s on %s: %s",
 				filesText(d.Files), d.Blob, d.Size, d.By, d.Found.Format(time.RFC3339), d.Error)
 		}

@@ -5,6 +5,7 @@
 //	names.go      inodes, entries, and the tables that hang on them
 //	contents.go   contents, who owns them, what they refer to
 //	merge.go      extents and blobs, walked side by side in order of contents
+//	parts.go      parts of uploads in progress, of that walk
 //	confirm.go    suspicions of that walk, looked at again in one snapshot
 //	data.go       the bytes of files; the quarantine
 //	missing.go    blobs that are gone, and the files that use them

@@ -12,7 +12,7 @@ import (
 	"ogw/vfs/internal/record"
 )
 
-// merge walks the extents and the blobs of the contents below hi.
+// merge walks the extents, the parts and the blobs of the contents below hi.
 type merge struct {
 	c      *checker
 	owners []owner
@@ -21,9 +21,12 @@ type merge struct {
 
 	extents []extentAt // page of the extents
 	next    []byte     // where the next begins; nil at the end
-	blobs   []probedBlob
-	more    bool
-	from    cluster.BlobID
+	// parts is a page of those of uploads, and nextPart where the next begins.
+	parts    []partAt
+	nextPart []byte
+	blobs    []probedBlob
+	more     bool
+	from     cluster.BlobID
 
 	orphans []cluster.BlobInfo
 	missing []missingBlob
@@ -46,29 +49,23 @@ type probedBlob struct {
 // missingBlob is a blob that an extent names and that has not all its bytes.
 type missingBlob struct {
 	content record.ContentID
-	off     int64
+	part    int   // of the upload content; 0: the extent is the content's own
+	off     int64 // of the extent, in the part if it is one's
+	used    bool  // by a file, an upload, or a copy
 	id      cluster.BlobID
 	size    int64
 	damage  error // nil: the engine does not have it
 }
 
 func (m *merge) run(lo record.ContentID) error {
-	m.next = record.ExtentPrefix(lo)
+	m.next, m.nextPart = record.ExtentPrefix(lo), record.PartPrefix(lo)
 	m.from, m.more = cluster.BlobID{Content: uint64(lo)}, true
 	for {
 		if err := m.fill(); err != nil {
 			return err
 		}
-		var id record.ContentID
-		switch {
-		case len(m.extents) > 0 && (len(m.blobs) == 0 || m.extents[0].content <= record.ContentID(m.blobs[0].ID.Content)):
-			id = m.extents[0].content
-		case len(m.blobs) > 0:
-			id = record.ContentID(m.blobs[0].ID.Content)
-		default:
-			return m.confirm(true)
-		}
-		if m.hi != 0 && id >= m.hi {
+		id, ok := m.first()
+		if !ok || m.hi != 0 && id >= m.hi {
 			return m.confirm(true)
 		}
 		if err := m.content(id); err != nil {
@@ -80,22 +77,51 @@ func (m *merge) run(lo record.ContentID) error {
 	}
 }
 
-// fill loads the next page of extents and blobs where there is none.
+// first returns the content that comes next.
+func (m *merge) first() (id record.ContentID, ok bool) {
+	next := func(c record.ContentID) {
+		if !ok || c < id {
+			id, ok = c, true
+		}
+	}
+	if len(m.extents) > 0 {
+		next(m.extents[0].content)
+	}
+	if len(m.parts) > 0 {
+		next(m.parts[0].upload)
+	}
+	if len(m.blobs) > 0 {
+		next(record.ContentID(m.blobs[0].ID.Content))
+	}
+	return id, ok
+}
+
+// load reads a page of a table, with what also needs of the same snapshot, and returns
+// where the next one begins, nil at the end.
+func (m *merge) load(tab byte, from []byte, also func(cluster.Reader, []pair) error) (page []pair, next []byte, err error) {
+	_, to := record.Table(tab)
+	err = m.c.Store.View(m.c.ctx, func(r cluster.Reader) (err error) {
+		if page, err = readPairs(r, from, to, false); err != nil {
+			return err
+		}
+		return also(r, page)
+	})
+	if err == nil && len(page) == checkPage {
+		next = append(slices.Clone(page[len(page)-1].key), 0)
+	}
+	return page, next, err
+}
+
+func nothingElse(cluster.Reader, []pair) error { return nil }
+
+// fill loads the next page of extents, parts and blobs where there is none.
 func (m *merge) fill() error {
 	for len(m.extents) == 0 && m.next != nil {
-		_, to := record.Table(record.TabExtent)
-		var page []pair
-		err := m.c.Store.View(m.c.ctx, func(r cluster.Reader) (err error) {
-			page, err = readPairs(r, m.next, to, false)
-			return err
-		})
+		page, next, err := m.load(record.TabExtent, m.next, nothingElse)
 		if err != nil {
 			return err
 		}
-		m.next = nil
-		if len(page) == checkPage {
-			m.next = append(append([]byte(nil), page[len(page)-1].key...), 0)
-		}
+		m.next = next
 		for _, p := range page {
 			id, e, err := record.ParseExtent(p.key, p.value)
 			if err != nil {
@@ -105,8 +131,8 @@ func (m *merge) fill() error {
 			m.extents = append(m.extents, extentAt{id, e})
 		}
 	}
-	if len(m.blobs) > 0 || !m.more {
-		return nil
+	if err := m.fillParts(); err != nil || len(m.blobs) > 0 || !m.more {
+		return err
 	}
 	n := 0
 	err := cluster.ProbeBlobs(m.c.ctx, m.c.Blobs.Engine, m.from, func(b cluster.BlobInfo, damage error) error {
@@ -125,9 +151,10 @@ func (m *merge) fill() error {
 	return nil
 }
 
-// content handles all extents and blobs of one content.
+// content handles all extents, parts and blobs of one content.
 func (m *merge) content(id record.ContentID) error {
 	own := m.owner(id)
+	used := own != nil && !own.dead
 	m.c.rep.Contents++
 	named := make(map[uint64]missingBlob)
 	var end int64
@@ -137,14 +164,14 @@ func (m *merge) content(id record.ContentID) error {
 		m.extents = m.extents[1:]
 		m.c.rep.Extents++
 		any = true
-		if own != nil && !own.dead {
+		if used {
 			if err := m.checkExtent(id, own, &e, end); err != nil {
 				return err
 			}
 		}
 		end = max(end, e.End())
 		if e.Kind == record.ExtentBlob {
-			named[e.Seq] = missingBlob{content: id, off: e.Off, id: e.BlobID(id), size: e.BlobSize}
+			named[e.Seq] = missingBlob{content: id, off: e.Off, id: e.BlobID(id), size: e.BlobSize, used: used}
 		}
 		if err := m.fill(); err != nil {
 			return err
@@ -152,6 +179,9 @@ func (m *merge) content(id record.ContentID) error {
 	}
 	if own == nil && any && id < m.made {
 		m.strays = append(m.strays, id)
+	}
+	if err := m.partBlobs(id, named); err != nil {
+		return err
 	}
 	for len(m.blobs) > 0 && record.ContentID(m.blobs[0].ID.Content) == id {
 		b := m.blobs[0]
@@ -163,13 +193,13 @@ func (m *merge) content(id record.ContentID) error {
 			m.orphans = append(m.orphans, b.BlobInfo)
 		case x.size != b.Size:
 			m.c.report(findings{{"blob-size", fmt.Sprintf("blob %v has %d bytes, not %d", b.ID, b.Size, x.size), nil}})
-		case own != nil && !own.dead:
+		case x.used:
 			if b.damage != nil {
 				x.damage = b.damage
 				m.missing = append(m.missing, x)
 			}
-			if m.c.o.Data && own.ino == 0 {
-				if err := m.readBlob(b.BlobInfo); err != nil {
+			if m.c.o.Data && (x.part != 0 || own.ino == 0) {
+				if err := m.readBlob(&x); err != nil {
 					return err
 				}
 			}
@@ -179,8 +209,8 @@ func (m *merge) content(id record.ContentID) error {
 			return err
 		}
 	}
-	if own != nil && !own.dead {
-		for _, x := range named {
+	for _, x := range named {
+		if x.used {
 			m.missing = append(m.missing, x)
 		}
 	}
@@ -270,13 +300,13 @@ func holdAgain(user record.ContentID, off int64) Repair {
 var errNothingToHold = errors.New("it is gone")
 
 // readBlob verifies a blob that no inode leads to directly.
-func (m *merge) readBlob(b cluster.BlobInfo) error {
+func (m *merge) readBlob(b *missingBlob) error {
 	if m.readBuf == nil {
 		m.readBuf = make([]byte, readBufferBytes)
 	}
-	for off := int64(0); off < b.Size; off += int64(len(m.readBuf)) {
-		p := m.readBuf[:min(int64(len(m.readBuf)), b.Size-off)]
-		n, err := m.c.Blobs.Read(m.c.ctx, b.ID, p, off)
+	for off := int64(0); off < b.size; off += int64(len(m.readBuf)) {
+		p := m.readBuf[:min(int64(len(m.readBuf)), b.size-off)]
+		n, err := m.c.Blobs.Read(m.c.ctx, b.id, p, off)
 		if errors.Is(err, cluster.ErrNotFound) {
 			return nil // collected concurrently
 		}
@@ -286,7 +316,12 @@ func (m *merge) readBlob(b cluster.BlobInfo) error {
 		if err = fserr.Map(err); err != nil && !damaged(err) {
 			return err
 		}
-		m.c.report(findings{{"corrupt-data", fmt.Sprintf("blob %v: %v", b.ID, err), nil}})
+		text := fmt.Sprintf("blob %v: %v", b.id, err)
+		if b.part != 0 {
+			text = m.c.partText(b.content, b.part) + ": " + text
+			m.c.parts[b.id] = true
+		}
+		m.c.report(findings{{"corrupt-data", text, nil}})
 		return nil
 	}
 	return nil
