@@ -80,8 +80,12 @@ func UndoMove(ctx context.Context, c *cluster.Cluster) (place string, err error)
 // of them. What other processes that use the store have in their buffers is not
 // in it.
 func (fs *FS) BeginBackup(ctx context.Context, c BackupConfig) (*Backup, error) {
-	return backup.Begin(ctx, backup.Store{
+	return backup.Begin(ctx, fs.backupStore(), c)
+}
+
+func (fs *FS) backupStore() backup.Store {
+	return backup.Store{
 		KV: fs.kv, Super: fs.super, Contents: fs.contents, Blobs: fs.quarantine, IDs: &fs.ids, Keys: fs.cfg.Keys,
 		Gate: &fs.cut, Reading: fs.session.Reading, Flush: fs.flushAll, Log: fs.log, Now: fs.cfg.Now,
-	}, c)
+	}
 }

@@ -11,9 +11,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ogw/cluster"
+	"ogw/cluster/mem"
 	"ogw/vfs/internal/backup"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/seal"
@@ -535,6 +537,36 @@ func TestBackupOfHalfCollected(t *testing.T) {
 		defer b.Close()
 		if _, due := loseAll(t, fs, b); due != 1 {
 			t.Errorf("%d blobs were due for deletion", due)
+		}
+	})
+}
+
+// TestBackupBesideSlowFlush: a medium on which each flush takes seconds has no settled
+// instant, and a backup all the same, whose lease begins when it is there.
+func TestBackupBesideSlowFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := openTestWith(t, mem.New(mem.Options{}), Config{NoBackground: true})
+		store := fs.backupStore()
+		for _, takes := range []time.Duration{4 * time.Second, 2 * BackupLease} {
+			store.Flush = func(context.Context) error {
+				time.Sleep(takes)
+				return nil
+			}
+			begun := time.Now()
+			b, err := backup.Begin(bg, store, BackupConfig{DropSecrets: true})
+			want(t, err, nil)
+			if took := time.Since(begun); b.Info().Settled || took > BackupLease && took > 2*takes {
+				t.Errorf("flushes of %v: settled %v, after %v", takes, b.Info().Settled, took)
+			}
+			time.Sleep(BackupLease - time.Second)
+			want(t, b.Touch(), nil)
+			b.Close()
+		}
+		ctx, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		if b, err := backup.Begin(ctx, store, BackupConfig{DropSecrets: true}); err == nil {
+			b.Close()
+			t.Error("nobody waits for it, and it begins")
 		}
 	})
 }

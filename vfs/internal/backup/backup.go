@@ -132,15 +132,20 @@ func Begin(ctx context.Context, s Store, c Config) (*Backup, error) {
 	b.lease = time.AfterFunc(Lease, func() {
 		b.end(fmt.Errorf("%w: nobody used it for %v", ErrEnded, Lease))
 	})
+	b.lease.Stop() // until it is there, only who waits for it can use it
 	if b.hold, err = s.Contents.Hold(b.endHold); err != nil {
-		b.lease.Stop()
 		return nil, err
 	}
 	b.over = sync.OnceFunc(s.Reading())
+	stop := context.AfterFunc(ctx, func() { b.end(context.Cause(ctx)) })
+	defer stop()
 	b.info = Info{FSID: s.Super.FSID, Format: s.Super.Version}
 	b.info.Wait, b.info.Settled, err = s.Gate.take(ctx, s.Flush, b.snapshot)
 	if err == nil {
 		err = b.begin(ctx)
+	}
+	if err == nil {
+		err = b.Touch()
 	}
 	if err != nil {
 		b.Close()

@@ -14,6 +14,9 @@ const (
 	// buffer. A store under load has one within a few tries, or its medium is
 	// so slow that it has none.
 	cutTries = 20
+	// cutTime is how long another try is begun: it bounds the tries where each
+	// flush takes seconds.
+	cutTime = 30 * time.Second
 )
 
 // Gate finds an instant at which the store holds all that was written. Other
@@ -42,7 +45,8 @@ func (g *Gate) Await() {
 // take calls snapshot at such an instant, if there is one (settled), else at any.
 // It returns the longest that a writer can have waited.
 func (g *Gate) take(ctx context.Context, flush func(context.Context) error, snapshot func() error) (wait time.Duration, settled bool, err error) {
-	for range cutTries {
+	start := time.Now()
+	for try := 0; try < cutTries && time.Since(start) < cutTime; try++ {
 		if err := flush(ctx); err != nil { // of a store that takes no writes, what it holds is saved
 			break
 		}
