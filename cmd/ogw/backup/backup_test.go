@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/mem"
@@ -505,6 +506,52 @@ func TestLatest(t *testing.T) {
 		if got, err := repo.Load(t.Context(), s.ID); err != nil || got.FSID != s.FSID {
 			t.Errorf("%+v, %v", got, err)
 		}
+	}
+}
+
+// clockOff is a store whose clock is wrong.
+type clockOff struct {
+	Source
+	by time.Duration
+}
+
+func (c clockOff) AddBackup(ctx context.Context, q admin.AddBackup) (admin.Backup, error) {
+	b, err := c.Source.AddBackup(ctx, q)
+	b.Time = b.Time.Add(c.by)
+	return b, err
+}
+
+// TestClock: the last backup that was made is the newest, whatever the clock said.
+func TestClock(t *testing.T) {
+	s, d := newStore(t), testDir(t)
+	var repo *Repository
+	var all []string
+	for i, by := range []time.Duration{0, 24 * 365 * time.Hour, 0, -time.Hour, 24 * 366 * time.Hour, 0} {
+		s.put(fmt.Sprint(i))
+		var err error
+		if repo, err = OpenOrMake(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+		snap, err := Run(t.Context(), repo, clockOff{s.api, by}, Options{Secrets: admin.AddBackup{DropSecrets: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if off := time.Until(snap.Time) - by; off.Abs() > time.Minute {
+			t.Errorf("the clock was %v off, and the time is another %v", by, off)
+		}
+		all = append(all, snap.ID)
+		if got, err := repo.Load(t.Context(), "latest"); err != nil || got.ID != snap.ID {
+			t.Errorf("backup %d, the clock %v off: the newest is %s, not %s (%v)", i, by, got.ID, snap.ID, err)
+		}
+	}
+	list, bad, err := repo.Snapshots(t.Context())
+	if err != nil || bad != nil {
+		t.Fatal(err, bad)
+	}
+	remove := Keep(list, 1) // the newest first
+	slices.Reverse(remove)
+	if !slices.Equal(remove, all[:len(all)-1]) {
+		t.Errorf("to keep the last of %v, these go: %v", all, remove)
 	}
 }
 

@@ -101,14 +101,15 @@ func (b *run) tell(change func(*Progress)) {
 }
 
 func (b *run) copy(ctx context.Context) (err error) {
-	b.snap.ID = snapshotID(b.held.Time)
 	b.snap.FSID, b.snap.StoreFormat = fmt.Sprintf("%016x", b.held.FSID), b.held.Format
 	b.snap.Time, b.snap.Version, b.snap.Settled, b.snap.WriterWait = b.held.Time, b.held.Version, b.held.Settled, b.held.Wait
 	read := func(n int) { b.readBack.Add(int64(n)) }
-	layers, err := b.parent(ctx)
+	parent, err := b.parent(ctx)
 	if err != nil {
 		return err
 	}
+	b.snap.ID = snapshotID(b.held.Time, parent.ID)
+	layers := parent.Layers
 	if b.old, err = openLayers(b.repo, layers, nil, read); err != nil {
 		return err
 	}
@@ -195,8 +196,8 @@ func (b *run) finished() {
 	b.snap.DamagedBlobs, b.snap.Damaged = b.damage.count, b.damage.names
 }
 
-// parent returns the layers of the newest snapshot of the same store.
-func (b *run) parent(ctx context.Context) ([]Layer, error) {
+// parent returns the newest snapshot of the same store, an empty one if there is none.
+func (b *run) parent(ctx context.Context) (*Snapshot, error) {
 	ids, err := b.repo.ids(ctx)
 	if err != nil {
 		return nil, err
@@ -207,10 +208,10 @@ func (b *run) parent(ctx context.Context) ([]Layer, error) {
 			return nil, fmt.Errorf("the backup before cannot be read; if it is lost, remove it (ogw backup remove): %w", err)
 		}
 		if s.FSID == b.snap.FSID {
-			return s.Layers, nil
+			return s, nil
 		}
 	}
-	return nil, nil
+	return &Snapshot{}, nil
 }
 
 // fullLayer reports whether the next layer is to be a full one.

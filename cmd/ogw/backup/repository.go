@@ -98,8 +98,8 @@ func randomHex() string {
 type Snapshot struct {
 	Format int    `json:"format"`
 	ID     string `json:"id"`
-	// What was saved: the file system, the format of its metadata, the instant,
-	// and by which program.
+	// What was saved: the file system, the format of its metadata, the instant by
+	// the clock of then, and by which program.
 	FSID        string    `json:"fsid"`
 	StoreFormat uint64    `json:"store_format"`
 	Time        time.Time `json:"time"`
@@ -144,11 +144,30 @@ const snapshotDir, snapshotSuffix = "snapshots/", ".json"
 
 func snapshotName(id string) string { return snapshotDir + id + snapshotSuffix }
 
+// idSeconds is the layout of an ID up to its microseconds.
+const idSeconds = "20060102T150405"
+
 // snapshotID names a snapshot by its instant, to the microsecond: names are in the
-// order of the instants, which finds the newest.
-func snapshotID(t time.Time) string {
-	t = t.UTC()
-	return fmt.Sprintf("%s%06dZ-%s", t.Format("20060102T150405"), t.Nanosecond()/1000, randomHex()[:4])
+// order in which snapshots were made, which finds the newest. The clock may have been set
+// back, or may have been ahead: behind the one before (its ID, "": none), the next
+// microsecond is the earliest.
+func snapshotID(t time.Time, before string) string {
+	t = t.UTC().Truncate(time.Microsecond)
+	if was, ok := idTime(before); ok && !t.After(was) {
+		t = was.Add(time.Microsecond)
+	}
+	return fmt.Sprintf("%s%06dZ-%s", t.Format(idSeconds), t.Nanosecond()/1000, randomHex()[:4])
+}
+
+// idTime returns the time in an ID.
+func idTime(id string) (t time.Time, ok bool) {
+	id, _, ok = strings.Cut(id, "Z-")
+	if !ok || len(id) != len(idSeconds)+6 {
+		return t, false
+	}
+	t, err := time.Parse(idSeconds, id[:len(idSeconds)])
+	micro, e := strconv.Atoi(id[len(idSeconds):])
+	return t.Add(time.Duration(micro) * time.Microsecond), err == nil && e == nil
 }
 
 func (r *Repository) publish(ctx context.Context, s *Snapshot) error {
