@@ -62,5 +62,6 @@
 // Of packs, packsInFlight are in memory, each twice for a moment, and one that is
 // being filled; of each layer one part (partBytes), of which there are maxLayers at
 // the most; jobs, as many as packs, hold maxJobKeys entries each; names of blobs are
-// sorted in runs of sortRun, on disk beyond that.
+// sorted in runs of sortRun, on disk beyond that. Whoever reads a snapshot has packs of
+// cachedBytes, of which several may read and use some at a time.
 package backup

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/minio/crc64nvme"
 )
@@ -183,58 +182,4 @@ func (p *pack) get(key []byte, at *piece) ([]byte, error) {
 	}
 	b := p.b[r[0]:r[1]]
 	return b, at.verify(key, b)
-}
-
-// cachedBytes bounds the packs in memory of a packCache.
-const cachedBytes = 128 << 20
-
-// packCache reads packs, and keeps those that were read last: entries are in the
-// order of their keys, which is nearly that of packs.
-type packCache struct {
-	storage Storage
-	read    func(bytes int) // of the storage
-	mu      sync.Mutex
-	list    []*cachedPack // the one used last at the end
-	bytes   int
-}
-
-type cachedPack struct {
-	name string
-	once sync.Once
-	pack *pack
-	err  error
-}
-
-func (c *packCache) get(ctx context.Context, name string) (*pack, error) {
-	c.mu.Lock()
-	var e *cachedPack
-	for i, x := range c.list {
-		if x.name == name {
-			e = x
-			c.list = append(append(c.list[:i:i], c.list[i+1:]...), x)
-			break
-		}
-	}
-	if e == nil {
-		e = &cachedPack{name: name}
-		c.list = append(c.list, e)
-	}
-	c.mu.Unlock()
-	e.once.Do(func() {
-		p, err := readPack(ctx, c.storage, name)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if e.pack, e.err = p, err; err != nil {
-			return
-		}
-		if c.read != nil {
-			c.read(len(e.pack.b))
-		}
-		c.bytes += len(e.pack.b)
-		for len(c.list) > 1 && c.bytes > cachedBytes && c.list[0].pack != nil {
-			c.bytes -= len(c.list[0].pack.b)
-			c.list = c.list[1:]
-		}
-	})
-	return e.pack, e.err
 }

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ type reading struct {
 func newReading(repo *Repository, s *Snapshot, progress func(Progress)) *reading {
 	r := &reading{repo: repo, snap: s, progress: progress, told: Progress{AllBlobs: s.Blobs, AllBytes: s.Bytes}}
 	r.done.DamagedBlobs = s.DamagedBlobs
-	r.packs = &packCache{storage: repo, read: r.count}
+	r.packs = &packCache{storage: repo, limit: cachedBytes, read: r.count}
 	return r
 }
 
@@ -83,16 +84,18 @@ func (r *reading) each(ctx context.Context, from, to []byte, fn func(*entry) err
 	}
 }
 
-// bytes returns what an entry holds, verified.
-func (r *reading) bytes(ctx context.Context, e *entry) ([]byte, error) {
+// bytes calls fn with what an entry holds, verified, which is fn's until it returns.
+func (r *reading) bytes(ctx context.Context, e *entry, fn func([]byte) error) error {
 	if e.kind == entryValue {
-		return e.value, nil
+		return fn(e.value)
 	}
-	p, err := r.packs.get(ctx, packName(e.piece.session, e.piece.pack))
-	if err != nil {
-		return nil, err
-	}
-	return p.get(e.key, &e.piece)
+	return r.packs.use(ctx, packName(e.piece.session, e.piece.pack), max(packBytes, int(e.piece.len)), func(p *pack) error {
+		b, err := p.get(e.key, &e.piece)
+		if err != nil {
+			return err
+		}
+		return fn(b)
+	})
 }
 
 // RestoreConfig of Restore.
@@ -145,7 +148,11 @@ func (r *reading) restorePairs(ctx context.Context, target *vfs.Restore) error {
 		return err
 	}
 	err := r.each(ctx, []byte{keyPair}, []byte{keyBlob}, func(e *entry) error {
-		v, err := r.bytes(ctx, e)
+		var v []byte
+		err := r.bytes(ctx, e, func(b []byte) error {
+			v = bytes.Clone(b) // its pack need not stay for it
+			return nil
+		})
 		if err != nil {
 			return err
 		}
@@ -170,15 +177,13 @@ func (r *reading) restoreBlobs(ctx context.Context, blobs cluster.Blobs) error {
 		}
 		return has == nil, err
 	}, func(ctx context.Context, e *entry, id cluster.BlobID) error {
-		b, err := r.bytes(ctx, e)
-		if err != nil {
-			return err
-		}
-		if err := writeBlob(ctx, blobs, id, b, e.piece.sum); err != nil {
-			return fmt.Errorf("write blob %v: %w", id, err)
-		}
-		r.blobDone(e, false)
-		return nil
+		return r.bytes(ctx, e, func(b []byte) error {
+			if err := writeBlob(ctx, blobs, id, b, e.piece.sum); err != nil {
+				return fmt.Errorf("write blob %v: %w", id, err)
+			}
+			r.blobDone(e, false)
+			return nil
+		})
 	})
 }
 
@@ -261,19 +266,21 @@ func Verify(ctx context.Context, repo *Repository, s *Snapshot, progress func(Pr
 	r := newReading(repo, s, progress)
 	r.tell(func(p *Progress, _ *Restored) { p.Step = "verify" })
 	err := r.each(ctx, []byte{keyPair}, []byte{keyBlob}, func(e *entry) error {
-		b, err := r.bytes(ctx, e)
-		r.done.Records++
-		r.done.Bytes += int64(len(e.key) - 1 + len(b))
-		return err
+		return r.bytes(ctx, e, func(b []byte) error {
+			r.done.Records++
+			r.done.Bytes += int64(len(e.key) - 1 + len(b))
+			return nil
+		})
 	})
 	if err != nil {
 		return r.done, err
 	}
 	all := func(*entry, cluster.BlobID) (bool, error) { return true, nil }
 	err = r.eachBlob(ctx, packsInFlight, all, func(ctx context.Context, e *entry, _ cluster.BlobID) error {
-		_, err := r.bytes(ctx, e)
-		r.blobDone(e, false)
-		return err
+		return r.bytes(ctx, e, func([]byte) error {
+			r.blobDone(e, false)
+			return nil
+		})
 	})
 	r.done.Read = r.read.Load()
 	if err == nil && (r.done.Records != s.Records || r.done.Blobs != s.Blobs-s.DamagedBlobs) {

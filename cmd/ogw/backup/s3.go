@@ -143,6 +143,15 @@ func (s *S3) Get(ctx context.Context, name string, off, n int64) ([]byte, error)
 	return b, err
 }
 
+// readAll reads what should have size bytes into one piece of memory, which io.ReadAll
+// would copy each time that it grows.
+func readAll(r io.Reader, size int64) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(min(max(size, 0), cachedBytes)) + bytes.MinRead)
+	_, err := b.ReadFrom(r)
+	return b.Bytes(), err
+}
+
 func (s *S3) get(ctx context.Context, name string, off, n int64) (b []byte, info minio.ObjectInfo, err error) {
 	o := minio.GetObjectOptions{}
 	if n > 0 {
@@ -156,7 +165,7 @@ func (s *S3) get(ctx context.Context, name string, off, n int64) (b []byte, info
 	r, info, _, err := (&minio.Core{Client: s.client}).GetObject(ctx, s.bucket, s.prefix+name, o)
 	if err == nil {
 		defer r.Close() //nolint:errcheck // it was read
-		b, err = io.ReadAll(r)
+		b, err = readAll(r, info.Size)
 	}
 	if err != nil {
 		err = fmt.Errorf("read %s/%s: %w", s, name, s3Error(err))
