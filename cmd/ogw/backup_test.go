@@ -86,6 +86,26 @@ func TestBackupDamage(t *testing.T) {
 		}
 	}
 
+	packs, err := filepath.Glob(filepath.Join(w.dir, "whole", "packs", "*", "*"))
+	if err != nil || len(packs) == 0 {
+		t.Fatal(packs, err)
+	}
+	pack := packs[len(packs)-1] // the blobs come last
+	b, err := os.ReadFile(pack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(b)-1] ^= 1
+	if err := os.WriteFile(pack, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.mustNot(exitProblems, "the repository is damaged", "restore", "whole", "--dir", "skipped")
+	w.mustNot(exitFailure, "is not finished", "check", "--dir", "skipped")
+	w.mustNot(exitProblems, "1 damaged blob in the backup left out", "restore", "whole", "--dir", "skipped", "--skip-damaged")
+	if out, _, code := w.ogw("check", "--dir", "skipped"); code != exitProblems || strings.Count(out, "missing-blob: ") != 1 || !strings.Contains(out, "photos/") || !strings.Contains(out, "1 problem\n") {
+		t.Errorf("%d %s", code, out)
+	}
+
 	manifests, err := filepath.Glob(filepath.Join(w.dir, "whole", "snapshots", "*.json"))
 	if err != nil || len(manifests) != 1 {
 		t.Fatal(manifests, err)

@@ -333,14 +333,27 @@ func (b *backups) verify(ctx context.Context) error {
 	return cmp.Or(err, lostBlobs(&done))
 }
 
-// lostBlobs returns an error if blobs of a snapshot are not in it.
+// lostBlobs returns an error if blobs of a snapshot are not in it, or were left out.
 func lostBlobs(done *backup.Restored) error {
-	if done.DamagedBlobs == 0 {
+	var list []string
+	if n := done.DamagedBlobs; n > 0 {
+		list = append(list, fmt.Sprintf("%d %s could not be read when the backup was made", n, plural(n, "blob")))
+	}
+	if n := done.LostBlobs; n > 0 {
+		text := fmt.Sprintf("%d damaged %s in the backup left out: %s", n, plural(n, "blob"), strings.Join(done.Lost[:min(len(done.Lost), namedBlobs)], ", "))
+		if n > namedBlobs {
+			text += ", …"
+		}
+		list = append(list, text)
+	}
+	if len(list) == 0 {
 		return nil
 	}
-	return &exitError{exitProblems, fmt.Errorf("%d %s could not be read when the backup was made: the files that use them are not whole",
-		done.DamagedBlobs, plural(done.DamagedBlobs, "blob"))}
+	return &exitError{exitProblems, errors.New(strings.Join(list, "; ") + ". The files that use them are not whole")}
 }
+
+// namedBlobs bounds the length of a message; the JSON output has more names.
+const namedBlobs = 10
 
 func (b *backups) remove(ctx context.Context) error {
 	repo, err := b.repository(ctx)

@@ -24,7 +24,8 @@ The newest backup, if no SNAPSHOT is named. The data folder (--dir) must be new 
 empty; a restore that was interrupted goes on when it is called again.`,
 		Flags: append(append(commonFlags(), placeFlags()...),
 			&cli.StringFlag{Name: "key-file", Usage: "open the secrets in the backup with the keys in `FILE`"},
-			&cli.BoolFlag{Name: "copy", Usage: "make a store of its own, to be used beside the original"}),
+			&cli.BoolFlag{Name: "copy", Usage: "make a store of its own, to be used beside the original"},
+			&cli.BoolFlag{Name: "skip-damaged", Usage: "leave out data that are damaged in the backup"}),
 		Action: action(func() command { return &restore{place: place{common: common{env: env}}} }),
 	}
 }
@@ -35,6 +36,7 @@ type restore struct {
 	snapshot string
 	keyFile  string
 	copy     bool
+	skip     bool
 }
 
 // ParseFlags implements command.
@@ -42,7 +44,7 @@ func (r *restore) ParseFlags(c *cli.Context) (err error) {
 	if c.Args().Len() > 2 {
 		err = fmt.Errorf("%s takes a target and a snapshot; there is %q", c.Command.HelpName, c.Args().Get(2))
 	}
-	r.snapshot, r.keyFile, r.copy = c.Args().Get(1), c.String("key-file"), c.Bool("copy")
+	r.snapshot, r.keyFile, r.copy, r.skip = c.Args().Get(1), c.String("key-file"), c.Bool("copy"), c.Bool("skip-damaged")
 	if r.snapshot == "" {
 		r.snapshot = "latest"
 	}
@@ -92,7 +94,7 @@ func (r *restore) Run(ctx context.Context) error {
 	}
 	line := newProgressLine(r.env.stderr)
 	done, err := backup.Restore(ctx, repo, snap, engine, backup.RestoreConfig{
-		RestoreConfig: vfs.RestoreConfig{Opens: opens, Keys: keys, Copy: r.copy}, Progress: line.show,
+		RestoreConfig: vfs.RestoreConfig{Opens: opens, Keys: keys, Copy: r.copy}, SkipDamaged: r.skip, Progress: line.show,
 	})
 	line.end()
 	err = errors.Join(err, engine.Close())

@@ -414,6 +414,65 @@ func TestHalfCollected(t *testing.T) {
 	wantRestored(t, storage, snap.ID, s.files)
 }
 
+// TestRestoreSkipsDamage: what is damaged in one pack costs the files that use it, if that
+// is asked for, and nothing else.
+func TestRestoreSkipsDamage(t *testing.T) {
+	s, d := newStore(t), testDir(t)
+	for i := range 12 {
+		body := make([]byte, 5<<20)
+		for j := range body {
+			body[j] = byte(s.rng.Uint32())
+		}
+		s.putText(fmt.Sprintf("f%d", i), string(body))
+	}
+	snap := s.mustBackup(d)
+	repo, err := Open(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packs []string
+	if err := d.List(t.Context(), "packs/", func(o Object) error { packs = append(packs, o.Name); return nil }); err != nil || len(packs) < 3 {
+		t.Fatal(packs, err)
+	}
+	pack := packs[len(packs)-1]
+	good, err := os.ReadFile(d.file(pack))
+	if err != nil {
+		t.Fatal(err)
+	}
+	index, err := parseIndex(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, x := range map[string]struct {
+		bad  []byte
+		lost int64
+	}{
+		"a piece": {flipped(good, len(good)-1), 1},
+		"all":     {flipped(good, 0), int64(len(index.pieces))},
+	} {
+		if err := os.WriteFile(d.file(pack), x.bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := mem.New(mem.Options{})
+		if _, err := Restore(t.Context(), repo, snap, c, RestoreConfig{}); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s, not skipped: %v", what, err)
+		}
+		done, err := Restore(t.Context(), repo, snap, c, RestoreConfig{SkipDamaged: true}) // goes on
+		if err != nil || done.LostBlobs != x.lost || int64(len(done.Lost)) != x.lost || done.Blobs != snap.Blobs-x.lost {
+			t.Errorf("%s: %+v, %v", what, done, err)
+		}
+		rep, err := openStore(t, c).fs.Check(t.Context(), vfs.CheckOptions{})
+		if err != nil || int64(len(rep.Problems)) != x.lost {
+			t.Errorf("%s: %v %+v", what, err, rep.Problems)
+		}
+		for _, p := range rep.Problems {
+			if p.Kind != "missing-blob" || !strings.Contains(p.Detail, "bucket/f") || !slices.ContainsFunc(done.Lost, func(id string) bool { return strings.Contains(p.Detail, id) }) {
+				t.Errorf("%s: %+v, lost %v", what, p, done.Lost)
+			}
+		}
+	}
+}
+
 func flipped(b []byte, at int) []byte {
 	out := bytes.Clone(b)
 	out[at] ^= 4

@@ -32,6 +32,10 @@ type Restored struct {
 	Read    int64 `json:"read_bytes"` // of the repository
 	// DamagedBlobs are not in the snapshot: they could not be read when it was made.
 	DamagedBlobs int64 `json:"damaged_blobs"`
+	// LostBlobs are damaged in the repository, and were left out (SkipDamaged); Lost names
+	// at most maxDamaged of them.
+	LostBlobs int64    `json:"lost_blobs"`
+	Lost      []string `json:"lost,omitempty"`
 }
 
 // reading reads a snapshot.
@@ -41,6 +45,8 @@ type reading struct {
 	packs    *packCache
 	progress func(Progress)
 	read     atomic.Int64
+	skip     bool // blobs that are damaged
+	lost     damage
 
 	mu   sync.Mutex
 	told Progress
@@ -101,7 +107,10 @@ func (r *reading) bytes(ctx context.Context, e *entry, fn func([]byte) error) er
 // RestoreConfig of Restore.
 type RestoreConfig struct {
 	vfs.RestoreConfig // but Snapshot
-	Progress          func(Progress)
+	// SkipDamaged leaves out the blobs that are damaged in the repository. Without a
+	// record there is no store: these must be whole.
+	SkipDamaged bool
+	Progress    func(Progress)
 }
 
 // Restore brings a snapshot back into an empty store, or goes on with that. All
@@ -112,6 +121,7 @@ func Restore(ctx context.Context, repo *Repository, s *Snapshot, c *cluster.Clus
 			s.ID, ErrFormat, s.StoreFormat, vfs.FormatVersion)
 	}
 	r := newReading(repo, s, o.Progress)
+	r.skip = o.SkipDamaged
 	o.Snapshot = s.ID
 	target, err := vfs.BeginRestore(ctx, c, o.RestoreConfig)
 	if err != nil {
@@ -126,7 +136,8 @@ func Restore(ctx context.Context, repo *Repository, s *Snapshot, c *cluster.Clus
 		return r.done, err
 	}
 	r.done.Read = r.read.Load()
-	if r.done.Records != s.Records || r.done.Blobs != s.Blobs-s.DamagedBlobs {
+	r.done.LostBlobs, r.done.Lost = r.lost.count, r.lost.names
+	if r.done.Records != s.Records || r.done.Blobs+r.done.LostBlobs != s.Blobs-s.DamagedBlobs {
 		return r.done, fmt.Errorf("%w: snapshot %s: it lists %d records and %d blobs, and its catalog %d and %d", ErrDamaged,
 			s.ID, s.Records, s.Blobs-s.DamagedBlobs, r.done.Records, r.done.Blobs)
 	}
@@ -177,13 +188,18 @@ func (r *reading) restoreBlobs(ctx context.Context, blobs cluster.Blobs) error {
 		}
 		return has == nil, err
 	}, func(ctx context.Context, e *entry, id cluster.BlobID) error {
-		return r.bytes(ctx, e, func(b []byte) error {
+		err := r.bytes(ctx, e, func(b []byte) error {
 			if err := writeBlob(ctx, blobs, id, b, e.piece.sum); err != nil {
 				return fmt.Errorf("write blob %v: %w", id, err)
 			}
 			r.blobDone(e, false)
 			return nil
 		})
+		if r.skip && errors.Is(err, ErrDamaged) {
+			r.lost.note(id)
+			return nil
+		}
+		return err
 	})
 }
 
