@@ -511,6 +511,50 @@ func TestRestoreResumes(t *testing.T) {
 	}
 }
 
+// rotten is an engine that writes another byte into the first blob.
+type rotten struct {
+	cluster.Blobs
+	once sync.Once
+}
+
+type rottenWriter struct {
+	cluster.BlobWriter
+	r *rotten
+}
+
+func (r *rotten) Create(ctx context.Context, id cluster.BlobID, size int64) (cluster.BlobWriter, error) {
+	w, err := r.Blobs.Create(ctx, id, size)
+	return rottenWriter{w, r}, err
+}
+
+func (w rottenWriter) Write(p []byte) (int, error) {
+	w.r.once.Do(func() { p = flipped(p, 0) })
+	return w.BlobWriter.Write(p)
+}
+
+// TestRestoreRottenWrite: a blob that the new store wrote wrong is not there for the run
+// that goes on.
+func TestRestoreRottenWrite(t *testing.T) {
+	s, d := newStore(t), testDir(t)
+	for i := range 5 {
+		s.putText(fmt.Sprint(i), strings.Repeat(fmt.Sprint("text ", i), 5000))
+	}
+	snap := s.mustBackup(d)
+	repo, err := Open(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := mem.New(mem.Options{})
+	c.Blobs = &rotten{Blobs: c.Blobs}
+	if _, err := Restore(t.Context(), repo, snap, c, RestoreConfig{}); err == nil || !strings.Contains(err.Error(), "other bytes") {
+		t.Fatal(err)
+	}
+	if _, err := Restore(t.Context(), repo, snap, c, RestoreConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, c, s.files)
+}
+
 // newStoreOfRecords has more records than etcd takes at once, and larger ones.
 func newStoreOfRecords(t *testing.T) *store {
 	s := newStoreWith(t, 600<<10)

@@ -155,11 +155,8 @@ func (w *moveWriter) end(x *vfs.BackupBlob, damage error) error {
 		}
 		return nil
 	}
-	size, crc, err := w.out.Commit(w.ctx)
+	err := commitBlob(w.ctx, w.m.target.Blobs, x.ID, w.out, x.Size, blobSum(x.CRC))
 	w.out = nil
-	if err == nil && (size != x.Size || crc != x.CRC) {
-		err = errors.Join(errors.New("it wrote other bytes"), w.m.target.Blobs.Delete(w.ctx, x.ID))
-	}
 	if err != nil {
 		return w.failed(x, err)
 	}
