@@ -213,11 +213,15 @@ func (b *backups) create(ctx context.Context) error {
 		if err := b.summary(snap); err != nil {
 			return err
 		}
+		if snap.Alone != "" {
+			err = &exitError{exitProblems, fmt.Errorf("%s; this backup is whole without it, and moved all data again: "+
+				"verify the older ones (ogw backup verify), and remove those that are damaged", snap.Alone)}
+		}
 		if snap.DamagedBlobs > 0 {
 			return &exitError{exitProblems, fmt.Errorf("%d %s of the store cannot be read, and the files that use them are not whole in this backup: see ogw quarantine list",
 				snap.DamagedBlobs, plural(snap.DamagedBlobs, "blob"))}
 		}
-		return nil
+		return err
 	})
 }
 

@@ -414,6 +414,69 @@ func TestHalfCollected(t *testing.T) {
 	wantRestored(t, storage, snap.ID, s.files)
 }
 
+// TestDamagedParent: a backup behind one with a damaged list moves all again, and is whole;
+// the next one is made of its differences.
+func TestDamagedParent(t *testing.T) {
+	s, d := newStore(t), testDir(t)
+	for i := range 30 {
+		s.put(fmt.Sprintf("f%d", i))
+	}
+	for _, missing := range []bool{false, true} {
+		s.put(fmt.Sprint("first", missing))
+		first := s.mustBackup(d)
+		layer := first.Layers[len(first.Layers)-1]
+		part := partName(layer.Session, len(layer.Parts)-1)
+		good, err := os.ReadFile(d.file(part))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(d.file(part), flipped(good, len(good)/2), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if missing {
+			if err := os.Remove(d.file(part)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.put(fmt.Sprint("second", missing))
+		second := s.mustBackup(d)
+		if len(second.Layers) != 1 || !strings.Contains(second.Alone, part) {
+			t.Errorf("%d layers, alone: %q", len(second.Layers), second.Alone)
+		}
+		wantRestored(t, d, second.ID, s.files)
+		s.remove(fmt.Sprint("second", missing))
+		third := s.mustBackup(d)
+		if third.Alone != "" || third.Moved > third.Bytes/10 {
+			t.Errorf("moved %d of %d bytes, alone: %q", third.Moved, third.Bytes, third.Alone)
+		}
+		wantRestored(t, d, third.ID, s.files)
+		repo, err := Open(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, err := repo.sessions(t.Context()); err != nil || len(list) > 0 {
+			t.Errorf("sessions %v, %v", list, err)
+		}
+		var damaged []string // by the layers that they share
+		all, bad, err := repo.Snapshots(t.Context())
+		if err != nil || bad != nil {
+			t.Fatal(err, bad)
+		}
+		for _, x := range all {
+			if _, err := Verify(t.Context(), repo, x, nil); err != nil {
+				damaged = append(damaged, x.ID)
+			}
+		}
+		if !slices.Equal(damaged, []string{first.ID}) {
+			t.Errorf("damaged: %v, not %s", damaged, first.ID)
+		}
+		if _, err := Remove(t.Context(), repo, damaged); err != nil {
+			t.Error(err)
+		}
+		wantRestored(t, d, third.ID, s.files)
+	}
+}
+
 // TestRestoreSkipsDamage: what is damaged in one pack costs the files that use it, if that
 // is asked for, and nothing else.
 func TestRestoreSkipsDamage(t *testing.T) {

@@ -172,7 +172,7 @@ type merged struct {
 }
 
 // openLayers merges layers from a key on.
-func openLayers(s Storage, layers []Layer, from []byte, read func(int)) (*merged, error) {
+func openLayers(ctx context.Context, s Storage, layers []Layer, from []byte, read func(int)) (*merged, error) {
 	m := &merged{}
 	for i := range layers {
 		r, err := newLayerReader(s, &layers[i], from, read)
@@ -182,10 +182,9 @@ func openLayers(s Storage, layers []Layer, from []byte, read func(int)) (*merged
 		m.layers = append(m.layers, r)
 	}
 	for {
-		e, err := m.head(context.Background())
-		_ = err // the next head returns it again
-		if e == nil || !before(e.key, from) {
-			return m, nil
+		e, err := m.head(ctx)
+		if err != nil || e == nil || !before(e.key, from) {
+			return m, err
 		}
 		m.pop()
 	}

@@ -64,6 +64,9 @@ type run struct {
 	damage          damage
 }
 
+// errParent means that the catalog of the backup before is damaged.
+var errParent = errors.New("the list of the backup before")
+
 // Run makes a backup of a store, and returns its snapshot. What it moved before
 // an error, the next one finds.
 func Run(ctx context.Context, repo *Repository, source Source, o Options) (*Snapshot, error) {
@@ -72,12 +75,26 @@ func Run(ctx context.Context, repo *Repository, source Source, o Options) (*Snap
 		return nil, err
 	}
 	defer lock.Release()
+	snap, err := runLocked(ctx, repo, lock, source, o, nil)
+	if errors.Is(err, errParent) {
+		// It takes a new instant: of this one, what that list had may be released.
+		snap, err = runLocked(ctx, repo, lock, source, o, err)
+	}
+	return snap, err
+}
+
+// runLocked makes a backup with the lock held. With alone it takes nothing from the
+// one before, for that reason.
+func runLocked(ctx context.Context, repo *Repository, lock Lock, source Source, o Options, alone error) (*Snapshot, error) {
 	b := &run{o: o, repo: repo, lock: lock, names: nameSorter{limit: sortRun}, jobKeys: maxJobKeys}
 	defer b.names.close()
 	b.snap = Snapshot{Format: formatVersion, Stats: Stats{Began: time.Now().UTC()}, Keys: o.Keys}
 	b.session, _ = strconv.ParseUint(randomHex(), 16, 64)
+	if alone != nil {
+		b.snap.Alone = alone.Error()
+	}
 	b.step("instant")
-	err = hold(ctx, source, o.Secrets, func(ctx context.Context, h *held) error {
+	err := hold(ctx, source, o.Secrets, func(ctx context.Context, h *held) error {
 		b.held, b.uploads = h, newUploads(ctx, packsInFlight, newPace(o.Rate))
 		defer b.uploads.end()
 		return b.copy(ctx)
@@ -110,9 +127,14 @@ func (b *run) copy(ctx context.Context) (err error) {
 	}
 	b.snap.ID = snapshotID(b.held.Time, parent.ID)
 	layers := parent.Layers
-	if b.old, err = openLayers(b.repo, layers, nil, read); err != nil {
-		return err
+	if b.snap.Alone != "" {
+		layers = nil
 	}
+	old, err := openLayers(ctx, b.repo, layers, nil, read)
+	if err != nil {
+		return parentError(err)
+	}
+	b.old = parentEntries{old}
 	b.full = fullLayer(layers)
 	resumed, err := b.repo.sessions(ctx)
 	if err != nil {
@@ -212,6 +234,21 @@ func (b *run) parent(ctx context.Context) (*Snapshot, error) {
 		}
 	}
 	return &Snapshot{}, nil
+}
+
+// parentEntries are those of the backup before.
+type parentEntries struct{ entries }
+
+func (p parentEntries) head(ctx context.Context) (*entry, error) {
+	e, err := p.entries.head(ctx)
+	return e, parentError(err)
+}
+
+func parentError(err error) error {
+	if errors.Is(err, ErrDamaged) {
+		err = fmt.Errorf("%w: %w", errParent, err)
+	}
+	return err
 }
 
 // fullLayer reports whether the next layer is to be a full one.

@@ -111,6 +111,9 @@ type Snapshot struct {
 	// Damaged are blobs that could not be read, at most maxDamaged of them: the
 	// files that use them are not whole.
 	Damaged []string `json:"damaged,omitempty"`
+	// Alone is why it took nothing from the backup before, whose list is damaged: all was
+	// moved again. "": it did, or there was none.
+	Alone string `json:"alone,omitempty"`
 	// Keys are the IDs of the keys that seal its secrets.
 	Keys []string `json:"keys,omitempty"`
 }

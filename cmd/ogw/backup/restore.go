@@ -74,7 +74,7 @@ func (r *reading) tell(change func(*Progress, *Restored)) {
 
 // each calls fn for the entries with keys in [from, to), nil: to the end.
 func (r *reading) each(ctx context.Context, from, to []byte, fn func(*entry) error) error {
-	m, err := openLayers(r.repo, r.snap.Layers, from, r.count)
+	m, err := openLayers(ctx, r.repo, r.snap.Layers, from, r.count)
 	if err != nil {
 		return err
 	}
