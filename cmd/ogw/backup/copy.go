@@ -75,34 +75,31 @@ func Run(ctx context.Context, repo *Repository, source Source, o Options) (*Snap
 		return nil, err
 	}
 	defer lock.Release()
-	snap, err := runLocked(ctx, repo, lock, source, o, nil)
+	b := &run{o: o, repo: repo, lock: lock}
+	err = b.from(ctx, source)
 	if errors.Is(err, errParent) {
 		// It takes a new instant: of this one, what that list had may be released.
-		snap, err = runLocked(ctx, repo, lock, source, o, err)
+		b = &run{o: o, repo: repo, lock: lock, snap: Snapshot{Alone: err.Error()}}
+		err = b.from(ctx, source)
 	}
-	return snap, err
-}
-
-// runLocked makes a backup with the lock held. With alone it takes nothing from the
-// one before, for that reason.
-func runLocked(ctx context.Context, repo *Repository, lock Lock, source Source, o Options, alone error) (*Snapshot, error) {
-	b := &run{o: o, repo: repo, lock: lock, names: nameSorter{limit: sortRun}, jobKeys: maxJobKeys}
-	defer b.names.close()
-	b.snap = Snapshot{Format: formatVersion, Stats: Stats{Began: time.Now().UTC()}, Keys: o.Keys}
-	b.session, _ = strconv.ParseUint(randomHex(), 16, 64)
-	if alone != nil {
-		b.snap.Alone = alone.Error()
-	}
-	b.step("instant")
-	err := hold(ctx, source, o.Secrets, func(ctx context.Context, h *held) error {
-		b.held, b.uploads = h, newUploads(ctx, packsInFlight, newPace(o.Rate))
-		defer b.uploads.end()
-		return b.copy(ctx)
-	})
 	if err != nil {
 		return nil, err
 	}
 	return &b.snap, nil
+}
+
+// from makes the backup.
+func (b *run) from(ctx context.Context, source Source) error {
+	b.names, b.jobKeys = nameSorter{limit: sortRun}, maxJobKeys
+	defer b.names.close()
+	b.snap.Format, b.snap.Began, b.snap.Keys = formatVersion, time.Now().UTC(), b.o.Keys
+	b.session, _ = strconv.ParseUint(randomHex(), 16, 64)
+	b.step("instant")
+	return hold(ctx, source, b.o.Secrets, func(ctx context.Context, h *held) error {
+		b.held, b.uploads = h, newUploads(ctx, packsInFlight, newPace(b.o.Rate))
+		defer b.uploads.end()
+		return b.copy(ctx)
+	})
 }
 
 func (b *run) step(name string) { b.tell(func(p *Progress) { p.Step = name }) }
@@ -121,20 +118,10 @@ func (b *run) copy(ctx context.Context) (err error) {
 	b.snap.FSID, b.snap.StoreFormat = fmt.Sprintf("%016x", b.held.FSID), b.held.Format
 	b.snap.Time, b.snap.Version, b.snap.Settled, b.snap.WriterWait = b.held.Time, b.held.Version, b.held.Settled, b.held.Wait
 	read := func(n int) { b.readBack.Add(int64(n)) }
-	parent, err := b.parent(ctx)
+	layers, err := b.follow(ctx, read)
 	if err != nil {
 		return err
 	}
-	b.snap.ID = snapshotID(b.held.Time, parent.ID)
-	layers := parent.Layers
-	if b.snap.Alone != "" {
-		layers = nil
-	}
-	old, err := openLayers(ctx, b.repo, layers, nil, read)
-	if err != nil {
-		return parentError(err)
-	}
-	b.old = parentEntries{old}
 	b.full = fullLayer(layers)
 	resumed, err := b.repo.sessions(ctx)
 	if err != nil {
@@ -216,6 +203,21 @@ func (b *run) finished() {
 	b.snap.Finished = time.Now().UTC()
 	b.snap.Moved, b.snap.ReadBack = b.moved.Load(), b.readBack.Load()
 	b.snap.DamagedBlobs, b.snap.Damaged = b.damage.count, b.damage.names
+}
+
+// follow names the snapshot, and opens the layers that it goes on from.
+func (b *run) follow(ctx context.Context, read func(bytes int)) ([]Layer, error) {
+	parent, err := b.parent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	b.snap.ID = snapshotID(b.held.Time, parent.ID)
+	if b.snap.Alone != "" {
+		parent.Layers = nil
+	}
+	old, err := openLayers(ctx, b.repo, parent.Layers, nil, read)
+	b.old = parentEntries{old}
+	return parent.Layers, parentError(err)
 }
 
 // parent returns the newest snapshot of the same store, an empty one if there is none.

@@ -155,7 +155,7 @@ func (w *moveWriter) end(x *vfs.BackupBlob, damage error) error {
 		}
 		return nil
 	}
-	err := commitBlob(w.ctx, w.m.target.Blobs, x.ID, w.out, x.Size, blobSum(x.CRC))
+	err := commitBlob(w.ctx, w.m.target.Blobs, w.out, cluster.BlobInfo{ID: x.ID, Size: x.Size}, blobSum(x.CRC))
 	w.out = nil
 	if err != nil {
 		return w.failed(x, err)

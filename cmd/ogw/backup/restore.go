@@ -224,15 +224,15 @@ func writeBlob(ctx context.Context, blobs cluster.Blobs, id cluster.BlobID, b []
 	if _, err := w.Write(b); err != nil {
 		return err
 	}
-	return commitBlob(ctx, blobs, id, w, int64(len(b)), s)
+	return commitBlob(ctx, blobs, w, cluster.BlobInfo{ID: id, Size: int64(len(b))}, s)
 }
 
 // commitBlob stores a blob, and removes one that is not what was written: another run
 // would take it for done.
-func commitBlob(ctx context.Context, blobs cluster.Blobs, id cluster.BlobID, w cluster.BlobWriter, size int64, s sum) error {
+func commitBlob(ctx context.Context, blobs cluster.Blobs, w cluster.BlobWriter, x cluster.BlobInfo, s sum) error {
 	n, crc, err := w.Commit(ctx)
-	if err == nil && (n != size || blobSum(crc) != s) {
-		err = errors.Join(errors.New("it wrote other bytes"), blobs.Delete(ctx, id))
+	if err == nil && (n != x.Size || blobSum(crc) != s) {
+		err = errors.Join(errors.New("it wrote other bytes"), blobs.Delete(ctx, x.ID))
 	}
 	return err
 }

@@ -161,7 +161,7 @@ func (m *merge) confirmMissing() error {
 			named := false
 			err := m.c.Store.View(m.c.ctx, func(r cluster.Reader) (err error) {
 				if x.part != 0 {
-					named, err = partNames(r, &x)
+					named, err = partNames(r, x.id, x.part)
 				} else {
 					named, err = extentNames(r, &x)
 				}

@@ -151,6 +151,54 @@ func (m *merge) fill() error {
 	return nil
 }
 
+// fillParts loads the next page of parts where there is none. Those that were replaced, and
+// those of uploads that ended, are the collector's, which removes their blobs first.
+func (m *merge) fillParts() error {
+	for len(m.parts) == 0 && m.nextPart != nil {
+		var alive [][]byte
+		page, next, err := m.load(record.TabPart, m.nextPart, func(r cluster.Reader, page []pair) (err error) {
+			keys := make([][]byte, len(page))
+			for i, p := range page {
+				keys[i] = record.UploadIDKey(record.ContentID(record.InoOfKey(p.key)))
+			}
+			alive, err = r.GetMany(keys)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		m.nextPart = next
+		for i, p := range page {
+			x, err := record.DecodePart(p.key, p.value)
+			if err != nil {
+				m.c.report(findings{{"part-record", err.Error(), nil}})
+				continue
+			}
+			if alive[i] != nil && x.Number < record.GarbagePart {
+				m.parts = append(m.parts, partAt{record.ContentID(record.InoOfKey(p.key)), x.Number, x.Extents})
+			}
+		}
+	}
+	return nil
+}
+
+// partBlobs adds to named the blobs of the parts of an upload.
+func (m *merge) partBlobs(id record.ContentID, named map[uint64]missingBlob) error {
+	for len(m.parts) > 0 && m.parts[0].upload == id {
+		p := m.parts[0]
+		m.parts = m.parts[1:]
+		for i := range p.extents {
+			if e := &p.extents[i]; e.Kind == record.ExtentBlob {
+				named[e.Seq] = missingBlob{content: id, part: p.number, off: e.Off, id: e.BlobID(id), size: e.BlobSize, used: true}
+			}
+		}
+		if err := m.fillParts(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // content handles all extents, parts and blobs of one content.
 func (m *merge) content(id record.ContentID) error {
 	own := m.owner(id)
@@ -318,7 +366,7 @@ func (m *merge) readBlob(b *missingBlob) error {
 		}
 		text := fmt.Sprintf("blob %v: %v", b.id, err)
 		if b.part != 0 {
-			text = m.c.partText(b.content, b.part) + ": " + text
+			text = partText(m.c.ctx, m.c.Store, m.c.Blobs.Files, b.content, b.part) + ": " + text
 			m.c.parts[b.id] = true
 		}
 		m.c.report(findings{{"corrupt-data", text, nil}})

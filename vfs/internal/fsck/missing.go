@@ -58,7 +58,7 @@ func (c *checker) checkMissing() error {
 		}
 		var files []string
 		if x.part != 0 {
-			files = append(files, c.partText(x.content, x.part))
+			files = append(files, partText(c.ctx, c.Store, c.Blobs.Files, x.content, x.part))
 		}
 		for _, ino := range inodes {
 			files = append(files, c.fileText(ino))
