@@ -265,7 +265,11 @@ func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // as a whole have no time limit, on purpose: Frame ends those that stand still.
 func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           h,
+		Handler: h,
+		// net/http's own answer to `OPTIONS *` would pass by Frame and h, and wait
+		// without a limit for the body.
+		DisableGeneralOptionsHandler: true,
+
 		ReadHeaderTimeout: HeaderTimeout,
 		IdleTimeout:       KeepAliveTimeout,
 		MaxHeaderBytes:    MaxHeaderBytes,

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -359,6 +360,46 @@ func TestBodyNeverSent(t *testing.T) {
 				t.Errorf("the connection stays: %q %v", got, err)
 			}
 		})
+	}
+}
+
+// TestOptionsOfServer: `OPTIONS *` is a request as any other, which net/http does not
+// answer by itself: one whose body does not come ends, and keeps no server from ending.
+func TestOptionsOfServer(t *testing.T) {
+	t.Parallel()
+	done := make(chan *Record, 1)
+	srv := NewServer(Frame(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.ReadAll(r.Body)
+		http.Error(w, fmt.Sprint(err), http.StatusBadRequest)
+	}), FrameConfig{Logger: quiet(), Done: func(r *Record) { done <- r }, stall: testStall}), quiet())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	go func() { _ = srv.Serve(l) }()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "OPTIONS * HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\n")
+	_ = conn.SetReadDeadline(time.Now().Add(5 * testStall))
+	if got, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 400") {
+		t.Errorf("%q %v", got, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*testStall)
+	defer cancel()
+	if err := srv.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	select {
+	case r := <-done:
+		if r.Method != http.MethodOptions || r.Path != "*" || r.Status != http.StatusBadRequest {
+			t.Errorf("%+v", r)
+		}
+	default:
+		t.Error("it passed by Frame")
 	}
 }
 
