@@ -41,8 +41,18 @@ func (q *request) authenticate() error {
 	if err != nil {
 		return err
 	}
+	if !try.Proven() {
+		// Anybody may have seen the ID of the access key.
+		key := fair.User(sig.AccessKey)
+		if !q.unproven.Take(key, 1) {
+			return errThrottling
+		}
+		defer q.unproven.Give(key, 1)
+		httpapi.BodyBy(q.r, time.Now().Add(q.strangerTime))
+	}
 	body, err := q.body(maxBody)
 	if err != nil {
+		try.Wrong() // else who never ends a body is never refused
 		return err
 	}
 	if err := sig.SetBody(body); err != nil {
@@ -72,7 +82,6 @@ func (q *request) anonymous() error {
 	}
 	httpapi.BodyBy(q.r, time.Now().Add(q.strangerTime))
 	body, err := q.body(maxAnonymousBody)
-	httpapi.BodyBy(q.r, time.Time{})
 	if err != nil {
 		return err
 	}
@@ -88,6 +97,7 @@ func (q *request) body(most int64) ([]byte, error) {
 		return nil, newError("InvalidInput", http.StatusBadRequest, "The content type must be application/x-www-form-urlencoded.")
 	}
 	b, err := io.ReadAll(io.LimitReader(q.r.Body, most+1))
+	httpapi.BodyBy(q.r, time.Time{})
 	if int64(len(b)) > most {
 		return nil, newError("RequestEntityTooLarge", http.StatusRequestEntityTooLarge, "The request is larger than %d bytes.", most)
 	}

@@ -17,7 +17,9 @@
 // protocol; it may bring a web identity and nothing else. Nothing of a body is read for
 // an access key that is not known, and never more than maxBody, or maxAnonymousBody of
 // what is not signed; nothing is done before its signature was found right. Requests
-// that nobody signed have places of their own (maxStrangers), and strangerTime to come.
+// that nobody signed have places of their own (maxStrangers), and strangerTime to come. So
+// have signed ones, which a stranger may have made up, unless their address proved to have
+// the access key; forgeries for one key leave room for the others.
 //
 // Who may do what is decided in vfs, in the transaction that acts.
 //

@@ -21,7 +21,7 @@ func New(fs *vfs.FS, c Config) *Server {
 		c.Now = time.Now
 	}
 	s := &Server{fs: fs, cfg: c, verify: map[string]*sigv4.Verifier{}, operations: operations, issuers: oidc.New(c.Now),
-		bodies: fair.NewPool(maxBodies), strangers: fair.NewPool(maxStrangers), strangerTime: strangerTime}
+		bodies: fair.NewPool(maxBodies), strangers: fair.NewPool(maxStrangers), unproven: fair.NewPool(maxBodies), strangerTime: strangerTime}
 	for service := range namespaces {
 		// Both services are global: clients sign for whatever region they have.
 		s.verify[service] = sigv4.New(sigv4.Config{Service: service, V2: sigv4.V2None, Now: c.Now})

@@ -39,8 +39,11 @@ type Server struct {
 	// bodies are those of signed requests; strangers have their own, as nobody knows
 	// them before they are read.
 	bodies, strangers *fair.Pool
-	strangerTime      time.Duration
-	handler           http.Handler
+	// unproven divides bodies among the access keys that are named, until the
+	// signature is verified.
+	unproven     *fair.Pool
+	strangerTime time.Duration
+	handler      http.Handler
 	// operations are those of each service.
 	operations map[string]map[string]handler
 	issuers    *oidc.Verifier

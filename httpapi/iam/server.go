@@ -23,7 +23,8 @@ const (
 	// on at a time, so that they leave maxBodies alone: 5 MiB.
 	maxStrangers = 64
 	// strangerTime bounds how long such a body may take to come: on a line of 64
-	// kbit/s.
+	// kbit/s. So it does with a signed one, which is verified with its signature,
+	// from an address that has not proved to have the access key.
 	strangerTime = 10 * time.Second
 	// maxAnonymousBody bounds a request that nobody signed: a web identity of 20,000
 	// bytes and a session policy, each byte as three.

@@ -112,8 +112,12 @@ type Attempt struct {
 	g   *Guard
 	key key
 	// asIs keeps the entry unchanged if it was right.
-	asIs bool
+	asIs   bool
+	proven bool
 }
+
+// Proven reports whether the client proved within provenFor to have the account.
+func (a Attempt) Proven() bool { return a.proven }
 
 // Try begins an attempt of client at an account of a door (never ""); it
 // returns a Throttled if that may not be tried now.
@@ -127,6 +131,7 @@ func (g *Guard) Try(client subscriber.Key, door, account string) (Attempt, error
 	now := g.now()
 	e := g.find(a.key)
 	proven := e != nil && now.Sub(e.proven) < provenFor
+	a.proven = proven
 	if e != nil && now.Before(e.until) {
 		if proven && e.take(now) {
 			return a, nil

@@ -101,6 +101,11 @@ func TestNeighbour(t *testing.T) {
 	if err := check(g, mallory, "alice"); err != nil {
 		t.Error("nothing is left for her:", err)
 	}
+	for account, want := range map[string]bool{"alice": true, "bob": false} {
+		if a, _ := g.Try(mallory, door, account); a.Proven() != want {
+			t.Errorf("%s is proven: %v", account, !want)
+		}
+	}
 }
 
 func TestMemory(t *testing.T) {
