@@ -138,25 +138,52 @@ func served(err error) error {
 // whose connections it cut, and they must not outlive the namespace.
 type inFlight struct {
 	next http.Handler
-	wg   sync.WaitGroup
+
+	mu      sync.Mutex // guards the rest; a leaf
+	running int
+	none    chan struct{} // made by wait, after which none begins; closed when none runs
 }
 
 // ServeHTTP implements http.Handler.
 func (f *inFlight) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.wg.Add(1)
-	defer f.wg.Done()
+	if !f.begin() {
+		panic(http.ErrAbortHandler) // its head came as the server closed
+	}
+	defer f.end()
 	f.next.ServeHTTP(w, r)
 }
 
-// wait returns whether all handlers ended in time.
+func (f *inFlight) begin() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.none != nil {
+		return false
+	}
+	f.running++
+	return true
+}
+
+func (f *inFlight) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.running--
+	if f.none != nil && f.running == 0 {
+		close(f.none)
+	}
+}
+
+// wait returns whether all handlers ended in time. No other one begins.
 func (f *inFlight) wait(limit time.Duration) bool {
-	done := make(chan struct{})
-	go func() {
-		f.wg.Wait()
-		close(done)
-	}()
+	f.mu.Lock()
+	if f.none == nil {
+		f.none = make(chan struct{})
+		if f.running == 0 {
+			close(f.none)
+		}
+	}
+	f.mu.Unlock()
 	select {
-	case <-done:
+	case <-f.none:
 		return true
 	case <-time.After(limit):
 		return false

@@ -5,9 +5,14 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"ogw/cmd/ogw/config"
 )
@@ -35,5 +40,44 @@ func TestUsualPortTaken(t *testing.T) {
 	defer l.Close()
 	if l.Addr().String() == taken || !strings.Contains(out.String(), "next free") {
 		t.Errorf("listens at %s, logged: %s", l.Addr(), &out)
+	}
+}
+
+// TestNoHandlerAfterWait: a request whose head came as the server closed does not begin
+// after the last handler was waited for, and does not keep that from ending.
+func TestNoHandlerAfterWait(t *testing.T) {
+	for range 200 {
+		var over atomic.Bool
+		flights := &inFlight{next: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			if over.Load() {
+				t.Error("a handler runs")
+			}
+		})}
+		var clients sync.WaitGroup
+		serve := func() (served bool) {
+			defer func() {
+				if r := recover(); r != nil && r != any(http.ErrAbortHandler) {
+					panic(r)
+				}
+			}()
+			flights.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+			return true
+		}
+		for range 4 {
+			clients.Go(func() {
+				for i := 0; i < 1000 && serve(); i++ {
+				}
+			})
+		}
+		for range 2 { // the second time, too
+			if !flights.wait(time.Minute) {
+				t.Error("handlers run on")
+			}
+		}
+		over.Store(true)
+		if serve() {
+			t.Error("a request is served")
+		}
+		clients.Wait()
 	}
 }
