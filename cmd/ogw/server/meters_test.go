@@ -2,6 +2,9 @@ package server
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
+	"net"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -11,6 +14,28 @@ import (
 
 	"ogw/httpapi"
 )
+
+// TestMetricsBodyNeverSent: the listener of the metrics does not wait for ever for a body
+// that is announced and never sent.
+func TestMetricsBodyNeverSent(t *testing.T) {
+	t.Parallel()
+	m := newMeters("test")
+	log := slog.New(slog.DiscardHandler)
+	srv := httptest.NewServer(onlyMetrics(m.handler(), httpapi.FrameConfig{Door: metricsName, Logger: log, Done: m.http(metricsName)}))
+	defer srv.Close()
+	c, err := net.Dial("tcp", srv.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+	if err := c.SetDeadline(time.Now().Add(httpapi.StallTime)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 200") {
+		t.Errorf("%.100q %v", got, err)
+	}
+}
 
 // TestMetersByAnswer: operations and statuses count apart, each request once, and
 // counting takes no memory.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"ogw/cmd/ogw/config"
+	"ogw/httpapi"
 	"ogw/httpapi/admin"
 )
 
@@ -48,11 +49,17 @@ func openOperators(cfg *config.Config, opt *Options, p *process) (*operators, er
 		}
 	}
 	if opt.Metrics != "" {
-		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", metrics)
-		err = o.listen(config.Gateway{Name: metricsName, Listen: opt.Metrics}, mux)
+		err = o.listen(config.Gateway{Name: metricsName, Listen: opt.Metrics},
+			onlyMetrics(metrics, httpapi.FrameConfig{Door: metricsName, Logger: opt.Access, Done: e.meters.http(metricsName)}))
 	}
 	return o, err
+}
+
+// onlyMetrics is the handler of that listener.
+func onlyMetrics(metrics http.Handler, c httpapi.FrameConfig) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", metrics)
+	return httpapi.Frame(mux, c)
 }
 
 func (o *operators) listen(g config.Gateway, h http.Handler) error {
