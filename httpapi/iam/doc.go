@@ -13,13 +13,14 @@
 // # Invariants
 //
 // A request is this door's if it is a POST of / whose signature is for the service iam
-// or sts: S3 has none such. So is an unsigned one whose body is a form of the query
-// protocol; it may bring a web identity and nothing else. Nothing of a body is read for
-// an access key that is not known, and never more than maxBody, or maxAnonymousBody of
-// what is not signed; nothing is done before its signature was found right. Requests
-// that nobody signed have places of their own (maxStrangers), and strangerTime to come. So
-// have signed ones, which a stranger may have made up, unless their address proved to have
-// the access key; forgeries for one key leave room for the others.
+// or sts: S3 has none such. So is an unsigned one without a query whose body is a form of
+// the query protocol; it may bring a web identity and nothing else. Nothing of a body is
+// read for an access key that is not known, and never more than maxBody, or
+// maxAnonymousBody of what is not signed; nothing is done before its signature was found
+// right. Requests that nobody signed have places of their own (maxStrangers), and
+// strangerTime to come. So long have signed ones, too, which a stranger may have made up,
+// unless their address proved to have the access key; forgeries for one key leave room
+// for the others.
 //
 // Who may do what is decided in vfs, in the transaction that acts.
 //

@@ -548,7 +548,20 @@ func TestOtherDoor(t *testing.T) {
 	get.Header.Set("Authorization", d.signed("root", "secret-root", "iam", "").Header.Get("Authorization"))
 	below := d.signed("root", "secret-root", "iam", "")
 	below.URL.Path = "/bucket"
-	for _, r := range []*http.Request{plain, get, below, d.signed("root", "secret-root", "s3", "")} {
+	form := func(query string) *http.Request {
+		r, err := http.NewRequest(http.MethodPost, d.url+"/"+query, strings.NewReader("<Delete/>"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		return r
+	}
+	if status, body := d.send(form("")); textOf(body, "Code") != "MissingAuthenticationToken" {
+		t.Errorf("a form: %d %s", status, body)
+	}
+	// Of a bucket that the host names, by who signed the URL, and by nobody.
+	presigned, anonymous := form("?delete&X-Amz-Algorithm=AWS4-HMAC-SHA256"), form("?delete")
+	for _, r := range []*http.Request{plain, get, below, presigned, anonymous, d.signed("root", "secret-root", "s3", "")} {
 		if status, _ := d.send(r); status != http.StatusTeapot {
 			t.Errorf("%s %s: %d", r.Method, r.URL, status)
 		}

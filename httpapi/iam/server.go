@@ -46,8 +46,12 @@ func serviceOf(r *http.Request) string {
 		return ""
 	}
 	auth := r.Header.Get("Authorization")
-	if auth == "" && isForm(r) {
-		return "sts" // a web identity, which nobody signs for
+	if auth == "" && isForm(r) && r.URL.RawQuery == "" {
+		// A web identity, which nobody signs for. All of it is in the body; with a
+		// query, it is for the bucket that the host names (DeleteObjects), by a URL
+		// that was signed or by nobody. Clients send that as a form, if nobody says
+		// what it is.
+		return "sts"
 	}
 	for service := range namespaces {
 		if strings.Contains(auth, "/"+service+"/aws4_request") {
