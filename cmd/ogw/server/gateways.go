@@ -52,7 +52,7 @@ type gateways struct {
 func openGateways(ctx context.Context, cfg *config.Config, opt *Options, e *engine, n *namespace) (*gateways, error) {
 	s := &gateways{
 		cfg: cfg, opt: opt, engine: e, namespace: n,
-		guesses: guess.New(), connections: connectionLimit(cfg.Server.Connections, local.OpenFileLimit(), opt.Log),
+		guesses: guess.New(), connections: connectionLimit(cfg.Server.Connections, listeners(cfg, opt), local.OpenFileLimit(), opt.Log),
 		sends: httpapi.NewSends(cmp.Or(e.budgets.sends, 1)),
 	}
 	var exporting []exportGateway
@@ -79,6 +79,22 @@ func openGateways(ctx context.Context, cfg *config.Config, opt *Options, e *engi
 		return s, fmt.Errorf("exports: %w", err)
 	}
 	return s, nil
+}
+
+// listeners is how many doors have connections: gateways, and those of operators.
+func listeners(cfg *config.Config, opt *Options) int {
+	n := 1 // the admin socket
+	for _, g := range cfg.Gateways {
+		if protocols[g.Protocol] != nil {
+			n++
+		}
+	}
+	for _, address := range []string{cfg.Admin.Listen, opt.Metrics} {
+		if address != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // open opens one gateway. After an error too, the door is to be shut down, if there
