@@ -49,15 +49,23 @@ func (c *certificate) load(now time.Time) error {
 	return nil
 }
 
-// get implements tls.Config.GetCertificate. While the files are wrong, such
-// as between the writing of one and the other, the old certificate serves.
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// get implements tls.Config.GetCertificate.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.latest(), nil }
+
+// getClient implements tls.Config.GetClientCertificate.
+func (c *certificate) getClient(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	return c.latest(), nil
+}
+
+// latest returns what the files hold. While they are wrong, such as between the
+// writing of one and the other, it is the old certificate.
+func (c *certificate) latest() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now := time.Now(); now.Sub(c.checked) > certCheck {
 		if err := c.load(now); err != nil {
-			c.log.Warn("the TLS certificate cannot be read again, the old one serves on", "file", c.certFile, "error", err)
+			c.log.Warn("the TLS certificate cannot be read again, the old one stays in use", "file", c.certFile, "error", err)
 		}
 	}
-	return c.current, nil
+	return c.current
 }

@@ -1,8 +1,12 @@
 package server
 
 import (
+	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,5 +55,49 @@ func TestCertificateRenewal(t *testing.T) {
 	}
 	if _, err := newCertificate(filepath.Join(dir, "none"), keyFile, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("no certificate is no error")
+	}
+}
+
+// TestClientCertificateRenewal: a server of the store is shown the renewed certificate
+// at the next connection.
+func TestClientCertificateRenewal(t *testing.T) {
+	shown := make(chan string, 1)
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		shown <- r.TLS.PeerCertificates[0].Subject.CommonName
+	}))
+	srv.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	srv.StartTLS()
+	defer srv.Close()
+	ca, dir := filepath.Join(t.TempDir(), "ca.pem"), t.TempDir()
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile, _ := testenv.Certificate(t, dir, "one")
+	cert, err := newCertificate(certFile, keyFile, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := tlsOf(ca, cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"one", "two"} {
+		if i > 0 {
+			testenv.Certificate(t, dir, want)
+			later := time.Now().Add(time.Minute)
+			if err := os.Chtimes(certFile, later, later); err != nil {
+				t.Fatal(err)
+			}
+			cert.checked = time.Time{} // as if certCheck had passed
+		}
+		client := http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
+		a, err := client.Get(srv.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		if got := <-shown; got != want {
+			t.Errorf("connection %d: %s", i, got)
+		}
 	}
 }

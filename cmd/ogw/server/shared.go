@@ -113,7 +113,7 @@ func joinShared(ctx context.Context, c *config.Config, folder *local.Folder, by 
 			}
 		}()
 	}
-	if halves.KV, err = openMetadata(ctx, &c.Cluster, peers); err != nil {
+	if halves.KV, err = openMetadata(ctx, &c.Cluster, peers, by.log); err != nil {
 		return nil, fmt.Errorf("cluster.metadata: %w", err)
 	}
 	defer func() {
@@ -160,7 +160,7 @@ func findStore(ctx context.Context, c *config.Cluster, kv cluster.KV) error {
 	return nil
 }
 
-func openMetadata(ctx context.Context, c *config.Cluster, peers *coherence.Client) (cluster.KV, error) {
+func openMetadata(ctx context.Context, c *config.Cluster, peers *coherence.Client, log *slog.Logger) (cluster.KV, error) {
 	m, err := c.ParseMetadata()
 	if err != nil {
 		return nil, err
@@ -170,7 +170,13 @@ func openMetadata(ctx context.Context, c *config.Cluster, peers *coherence.Clien
 	}
 	o := etcd.Options{Endpoints: m.Etcd, Prefix: c.Store + "/", Username: m.User, Password: c.MetadataPassword, Peers: peers}
 	if m.TLS {
-		if o.TLS, err = tlsOf(c.MetadataCA, c.MetadataCert, c.MetadataKey); err != nil {
+		var cert *certificate
+		if c.MetadataCert != "" {
+			if cert, err = newCertificate(c.MetadataCert, c.MetadataKey, log); err != nil {
+				return nil, err
+			}
+		}
+		if o.TLS, err = tlsOf(c.MetadataCA, cert); err != nil {
 			return nil, err
 		}
 	}
@@ -195,7 +201,7 @@ func openObjects(ctx context.Context, c *config.Cluster) (cluster.Blobs, error) 
 	}
 	o := s3.Options{Endpoint: where.Endpoint, Bucket: where.Bucket, Prefix: c.Store + "/", Region: c.ObjectsRegion, AccessKey: c.ObjectsKey, SecretKey: c.ObjectsSecret}
 	if c.ObjectsCA != "" {
-		if o.TLS, err = tlsOf(c.ObjectsCA, "", ""); err != nil {
+		if o.TLS, err = tlsOf(c.ObjectsCA, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -207,8 +213,8 @@ func openObjects(ctx context.Context, c *config.Cluster) (cluster.Blobs, error) 
 }
 
 // tlsOf returns how a server is spoken to; without ca the system's authorities
-// vouch for it.
-func tlsOf(ca, cert, key string) (*tls.Config, error) {
+// vouch for it, and without cert nobody for this process.
+func tlsOf(ca string, cert *certificate) (*tls.Config, error) {
 	t := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
 		text, err := os.ReadFile(ca)
@@ -219,12 +225,8 @@ func tlsOf(ca, cert, key string) (*tls.Config, error) {
 			return nil, fmt.Errorf("%w: %s holds no certificates", cluster.ErrInvalid, ca)
 		}
 	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, err
-		}
-		t.Certificates = []tls.Certificate{pair}
+	if cert != nil {
+		t.GetClientCertificate = cert.getClient
 	}
 	return t, nil
 }
