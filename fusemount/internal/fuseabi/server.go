@@ -28,6 +28,7 @@ func (s *Server) HandleRequest(in, out [][]byte) (n int, st fuse.Status) {
 	if s.inTime == 0 || len(out) == 0 {
 		return s.ProtocolServer.HandleRequest(in, out)
 	}
+	opcode := (*fuse.InHeader)(unsafe.Pointer(&in[0][0])).Opcode // the answer may go over it
 	begin := bootclock.Now()
 	n, st = s.ProtocolServer.HandleRequest(in, out)
 	if n > OutHeaderSize && bootclock.Now()-begin > s.inTime {
@@ -35,7 +36,7 @@ func (s *Server) HandleRequest(in, out [][]byte) (n int, st fuse.Status) {
 		if len(out) == 1 {
 			payload = payload[OutHeaderSize:]
 		}
-		expire((*fuse.InHeader)(unsafe.Pointer(&in[0][0])).Opcode, payload[:n-OutHeaderSize])
+		expire(opcode, payload[:n-OutHeaderSize])
 	}
 	return n, st
 }

@@ -1,6 +1,7 @@
 package fuseabi
 
 import (
+	"fmt"
 	"testing"
 	"time"
 	"unsafe"
@@ -32,17 +33,19 @@ func (s *slow) Statx(_ <-chan struct{}, _ *fuse.StatxIn, out *fuse.StatxOut) fus
 	return fuse.OK
 }
 
-// ask has s answer a request of a kind, in one buffer or, as over io_uring, in two.
-func ask[In any](s *Server, opcode uint32, in In, apart bool) []byte {
+// ask has s answer a request of a kind, in one buffer or, as over io_uring, in two,
+// of which the first has the header of the request until that of the answer replaces it.
+func ask[In any](s *Server, opcode uint32, in In, ring bool) []byte {
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&in)), unsafe.Sizeof(in))
 	h := (*fuse.InHeader)(unsafe.Pointer(&b[0]))
 	h.Length, h.Opcode, h.Unique, h.NodeId = uint32(len(b)), opcode, 5, 2
-	out := make([]byte, OutHeaderSize+8192)
-	parts := [][]byte{out}
-	if apart {
-		parts = [][]byte{out[:OutHeaderSize], out[OutHeaderSize:]}
+	if ring {
+		payload := make([]byte, 8192)
+		n, _ := s.HandleRequest([][]byte{b[:InHeaderSize], b[InHeaderSize:]}, [][]byte{b[:OutHeaderSize], payload})
+		return payload[:n-OutHeaderSize]
 	}
-	n, _ := s.HandleRequest([][]byte{b}, parts)
+	out := make([]byte, OutHeaderSize+8192)
+	n, _ := s.HandleRequest([][]byte{b}, [][]byte{out})
 	return out[OutHeaderSize:n]
 }
 
@@ -56,14 +59,14 @@ func TestLateAnswers(t *testing.T) {
 		"late":            {2 * time.Millisecond, time.Millisecond, false},
 		"whenever it was": {2 * time.Millisecond, 0, true},
 	} {
-		for _, apart := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
+		for _, ring := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, ring %v", name, ring), func(t *testing.T) {
 				s := NewServer(&slow{fuse.NewDefaultRawFileSystem(), x.takes}, &fuse.MountOptions{}, x.inTime)
-				b := ask(s, OpGetAttr, fuse.GetAttrIn{}, apart)
+				b := ask(s, OpGetAttr, fuse.GetAttrIn{}, ring)
 				if a := (*fuse.AttrOut)(unsafe.Pointer(&b[0])); (a.Timeout() == time.Minute) != x.kept || a.Ino != 7 {
 					t.Errorf("getattr: %v, inode %d", a.Timeout(), a.Ino)
 				}
-				b = ask(s, OpStatx, fuse.StatxIn{}, apart)
+				b = ask(s, OpStatx, fuse.StatxIn{}, ring)
 				if a := (*fuse.StatxOut)(unsafe.Pointer(&b[0])); (a.Timeout() == time.Minute) != x.kept || a.Ino != 7 {
 					t.Errorf("statx: %v, inode %d", a.Timeout(), a.Ino)
 				}
