@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -23,6 +21,14 @@ var (
 	ErrNoDevice   = errors.New("FUSE is not available")
 	ErrNoRights   = errors.New("no right to mount")
 	ErrMountPoint = errors.New("bad mount point")
+)
+
+// Errors of Unmount and Detach: what is at the place of the mount is another's.
+var (
+	// ErrAway: somebody else took the mount out of the tree, and programs still use it.
+	ErrAway = errors.New("the mount is out of the tree, and programs use it")
+	// ErrCovered: the mount is in the tree, and not what is seen at its place.
+	ErrCovered = fmt.Errorf("%w: something else is mounted over it, or it was moved", unix.EBUSY)
 )
 
 // Server is one mount. Several may show one superblock (see connection).
@@ -59,22 +65,50 @@ func (s *Server) Wait() { <-s.gone }
 // have a copy of the mount, and the connection lasts as long as that.
 const unmountWait = 10 * time.Second
 
-// Unmount removes the mount. It fails with EBUSY while programs use it. Copies
-// in other mount namespaces stay, and are served on.
+// Unmount removes the mount. It fails with EBUSY while programs use it, ErrCovered and
+// ErrAway. Copies in other mount namespaces stay, and are served on.
 func (s *Server) Unmount() error {
-	select {
-	case <-s.gone:
+	if s.ended() {
 		return nil
-	default:
 	}
-	if err := unmountDevice(s.dir); err != nil {
-		return fmt.Errorf("unmount %s: %w", s.dir, err)
+	err := s.onTop()
+	if err == nil {
+		err = unmountDevice(s.dir)
 	}
 	s.conn.refresh()
+	if err != nil && s.ended() { // meanwhile, by somebody else
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("unmount %s: %w", s.dir, err)
+	}
 	if !awaitEnd(s.gone) {
 		s.conn.raw.opt.Logger.Warn("unmounted here, but another mount namespace still has the mount", "dir", s.dir)
 	}
 	return nil
+}
+
+func (s *Server) ended() bool {
+	select {
+	case <-s.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// onTop returns why a call that unmounts what is at the place of the mount would end something
+// else: ErrAway or ErrCovered. A place that is free may be used by anybody.
+func (s *Server) onTop() error {
+	if top := mountEntry(s.dir); top != nil && top[2] == s.conn.device && (s.id == 0 || s.id == uniqueID(mountIDs(), top)) {
+		return nil
+	}
+	if slices.ContainsFunc(mountsOf(s.conn.device), func(p mountPlace) bool {
+		return p.id == s.id && (s.id != 0 || p.path == s.dir)
+	}) {
+		return ErrCovered
+	}
+	return ErrAway
 }
 
 // awaitEnd waits until gone is closed, but not for ever.
@@ -90,15 +124,35 @@ func awaitEnd(gone <-chan struct{}) bool {
 }
 
 // Detach takes the mount out of the tree at once; programs that use it go on
-// until they close what they have open.
+// until they close what they have open. It fails with ErrCovered.
 func (s *Server) Detach() error {
-	err := detach(s.dir)
+	err := s.onTop()
+	if err == nil {
+		err = detach(s.dir)
+	} else if errors.Is(err, ErrAway) {
+		err = nil
+	}
 	s.conn.refresh()
 	return err
 }
 
-// Detach takes what is mounted at dir out of the tree, whoever serves it.
-func Detach(dir string) error { return detach(dir) }
+// Detach takes the mount of this package at dir out of the tree, whoever serves it. It fails
+// with ErrCovered.
+func Detach(dir string) error {
+	if err := Uncovered(dir); err != nil {
+		return err
+	}
+	return detach(dir)
+}
+
+// Uncovered returns ErrCovered if a mount of this package, of whichever process, is at the
+// absolute path dir, and something else over it, which the kernel would unmount.
+func Uncovered(dir string) error {
+	if IsMount(dir) && mountedType(dir) != "fuse."+fsType {
+		return ErrCovered
+	}
+	return nil
+}
 
 // prepare checks the mount point and removes a dead mount from it.
 func prepare(dir string, opt Options) (string, error) {
@@ -181,62 +235,6 @@ func explain(dir string, err error) error {
 		return fmt.Errorf("mount %s: %w: %w", dir, ErrNoRights, err)
 	}
 	return fmt.Errorf("mount %s: %w", dir, err)
-}
-
-// IsMount reports whether a mount of this package, of whichever process, is at the
-// absolute path dir: on top or covered by another.
-func IsMount(dir string) bool {
-	for fields := range mountEntries() {
-		i := slices.Index(fields, "-")
-		if unescapeMount(fields[4]) == dir && i > 0 && i+1 < len(fields) && fields[i+1] == "fuse."+fsType {
-			return true
-		}
-	}
-	return false
-}
-
-// mountedType returns the type of the file system mounted on dir, if any.
-func mountedType(dir string) string {
-	fields := mountEntry(dir)
-	if i := slices.Index(fields, "-"); i > 0 && i+1 < len(fields) {
-		return fields[i+1]
-	}
-	return ""
-}
-
-// mountEntry returns the line of the mount table for what is mounted on dir:
-//
-//	ID parent major:minor root MOUNTPOINT options... - TYPE source ...
-func mountEntry(dir string) (found []string) {
-	for fields := range mountEntries() {
-		if unescapeMount(fields[4]) == dir {
-			found = fields // the last one is on top
-		}
-	}
-	return found
-}
-
-// mountEntries are the lines of the mount table.
-func mountEntries() iter.Seq[[]string] { return entriesOf("/proc/self/mountinfo") }
-
-// entriesOf are the lines of a mount table; none if it cannot be read.
-func entriesOf(name string) iter.Seq[[]string] {
-	return func(yield func([]string) bool) {
-		table, err := os.ReadFile(name)
-		if err != nil {
-			return
-		}
-		for line := range strings.SplitSeq(string(table), "\n") {
-			if fields := strings.Fields(line); len(fields) >= 7 && !yield(fields) {
-				return
-			}
-		}
-	}
-}
-
-// unescapeMount undoes the octal escapes of the mount table.
-func unescapeMount(s string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
 // setReadAhead raises the read-ahead of a superblock's backing device, which

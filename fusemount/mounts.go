@@ -143,8 +143,10 @@ func (m *Mounts) mountNew(dir string, opt Options, withRing bool) (*Server, erro
 		unix.Close(top)
 	}
 	c.add(s)
-	if err != nil {
-		return nil, fmt.Errorf("mount %s: %w", dir, errors.Join(err, s.Unmount()))
+	if err != nil { // its device may not be known
+		err = errors.Join(err, detach(dir))
+		c.awaitEnd()
+		return nil, fmt.Errorf("mount %s: %w", dir, err)
 	}
 	return s, nil
 }

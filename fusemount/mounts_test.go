@@ -176,6 +176,65 @@ func TestMountsDetachedInUse(t *testing.T) {
 	})
 }
 
+// What others mounted at the place of a mount, over it or after they took it away, stays.
+func TestUnmountSparesOthers(t *testing.T) {
+	onTransports(t, func(t *testing.T, over Transport) {
+		needShared(t)
+		m := NewMounts(openFS(t))
+		dir, s := mountOf(t, m, Options{Transport: over})
+		must(t, os.Mkdir(filepath.Join(dir, "bucket"), 0o755))
+		f, err := os.Create(filepath.Join(dir, "bucket", "f"))
+		must(t, err)
+		defer f.Close()
+		remains := func(want ...error) {
+			t.Helper()
+			for i, err := range []error{s.Unmount(), s.Detach()} {
+				if !errors.Is(err, want[i]) {
+					t.Errorf("call %d: %v, want %v", i, err, want[i])
+				}
+			}
+			if got := mountedType(dir); got != "tmpfs" {
+				t.Fatalf("%q is at the place", got)
+			}
+		}
+		must(t, unix.Mount("other", dir, "tmpfs", 0, "size=4k"))
+		remains(ErrCovered, ErrCovered)
+		if err := Detach(dir); !errors.Is(err, ErrCovered) {
+			t.Errorf("what covers a mount was detached: %v", err)
+		}
+		must(t, unix.Unmount(dir, 0))
+		must(t, unix.Unmount(dir, unix.MNT_DETACH))
+		must(t, unix.Mount("other", dir, "tmpfs", 0, "size=4k"))
+		defer unix.Unmount(dir, unix.MNT_DETACH)
+		remains(ErrAway, nil)
+		_, err = f.WriteString("text")
+		must(t, err)
+		must(t, f.Close())
+		inTime(t, "the end of the connection", s.Wait)
+	})
+}
+
+// A mount that was made elsewhere before is on top where it was moved.
+func TestMovedMountIsOnTop(t *testing.T) {
+	needShared(t)
+	older := t.TempDir()
+	must(t, unix.Mount("none", older, "tmpfs", 0, "size=4k"))
+	must(t, unix.Mount("", older, "", unix.MS_PRIVATE, ""))
+	tree := filepath.Join(older, "other")
+	must(t, os.Mkdir(tree, 0o755))
+	defer unix.Unmount(older, unix.MNT_DETACH)
+	must(t, unix.Mount("other", tree, "tmpfs", 0, "size=4k"))
+	dir, s := mountOf(t, NewMounts(openFS(t)), Options{})
+	must(t, unix.Mount(tree, dir, "", unix.MS_MOVE, ""))
+	if err := s.Unmount(); !errors.Is(err, ErrCovered) {
+		t.Errorf("unmount: %v", err)
+	}
+	if got := mountedType(dir); got != "tmpfs" {
+		t.Errorf("%q is on top", got)
+	}
+	must(t, unix.Unmount(dir, 0))
+}
+
 // A mount of a directory shares as well. It stays with its directory, and leads
 // nowhere else.
 func TestMountsShareDirectories(t *testing.T) {

@@ -1,11 +1,80 @@
 package fusemount
 
 import (
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
+
+// IsMount reports whether a mount of this package, of whichever process, is at the
+// absolute path dir: on top or covered by another.
+func IsMount(dir string) bool {
+	for fields := range mountEntries() {
+		i := slices.Index(fields, "-")
+		if unescapeMount(fields[4]) == dir && i > 0 && i+1 < len(fields) && fields[i+1] == "fuse."+fsType {
+			return true
+		}
+	}
+	return false
+}
+
+// mountedType returns the type of the file system mounted on dir, if any.
+func mountedType(dir string) string {
+	fields := mountEntry(dir)
+	if i := slices.Index(fields, "-"); i > 0 && i+1 < len(fields) {
+		return fields[i+1]
+	}
+	return ""
+}
+
+// mountEntry returns the line of the mount table for what is mounted on dir:
+//
+//	ID parent major:minor root MOUNTPOINT options... - TYPE source ...
+//
+// Where several are, it is the one on which no other stands: the table has them in the order
+// in which they were made, and an older one may have been moved there.
+func mountEntry(dir string) (found []string) {
+	var list [][]string
+	parents := make(map[string]bool)
+	for fields := range mountEntries() {
+		if unescapeMount(fields[4]) == dir {
+			list = append(list, fields)
+			parents[fields[1]] = true
+		}
+	}
+	for _, fields := range list {
+		if !parents[fields[0]] {
+			found = fields
+		}
+	}
+	return found
+}
+
+// mountEntries are the lines of the mount table.
+func mountEntries() iter.Seq[[]string] { return entriesOf("/proc/self/mountinfo") }
+
+// entriesOf are the lines of a mount table; none if it cannot be read.
+func entriesOf(name string) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		table, err := os.ReadFile(name)
+		if err != nil {
+			return
+		}
+		for line := range strings.SplitSeq(string(table), "\n") {
+			if fields := strings.Fields(line); len(fields) >= 7 && !yield(fields) {
+				return
+			}
+		}
+	}
+}
+
+// unescapeMount undoes the octal escapes of the mount table.
+func unescapeMount(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}
 
 // mountPlace is where a mount is, and its ID.
 type mountPlace struct {
@@ -25,13 +94,18 @@ func mountsOf(device string) (list []mountPlace) {
 		if ids == nil {
 			ids = mountIDs()
 		}
-		old, err := strconv.ParseUint(f[0], 10, 32)
-		if err != nil {
-			continue
-		}
-		list = append(list, mountPlace{unescapeMount(f[4]), ids[uint32(old)]})
+		list = append(list, mountPlace{unescapeMount(f[4]), uniqueID(ids, f)})
 	}
 	return list
+}
+
+// uniqueID is that of a line of the mount table, among those of mountIDs; 0: not known.
+func uniqueID(ids map[uint32]uint64, line []string) uint64 {
+	old, err := strconv.ParseUint(line[0], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return ids[uint32(old)]
 }
 
 // hasMountsInside reports whether something is mounted on a directory of a

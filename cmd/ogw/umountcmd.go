@@ -134,6 +134,9 @@ func isNotFound(err error) bool {
 }
 
 func kernelUnmount(dir string, lazy bool) error {
+	if err := fusemount.Uncovered(dir); err != nil {
+		return fmt.Errorf("unmount %s: %w", dir, err)
+	}
 	flags, args := 0, []string{"-u", dir}
 	if lazy {
 		flags, args = unix.MNT_DETACH, []string{"-u", "-z", dir}

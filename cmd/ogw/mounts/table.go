@@ -225,13 +225,20 @@ func (t *Table) Remove(dir string, lazy bool) error {
 		return t.removeAbsent(dir)
 	}
 	err := m.server.Unmount()
-	if err != nil && lazy {
+	if err != nil && lazy && !errors.Is(err, fusemount.ErrAway) {
 		err = m.server.Detach()
 	}
-	if errors.Is(err, syscall.EBUSY) {
+	switch {
+	case errors.Is(err, fusemount.ErrAway): // if something is at the place, it is another's
+		if err := t.ended(dir); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: %w", vfs.ErrNotExist, err)
+	case errors.Is(err, fusemount.ErrCovered):
+		return fmt.Errorf("%w: %w", vfs.ErrBusy, err)
+	case errors.Is(err, syscall.EBUSY):
 		return fmt.Errorf("%w: %s is in use by %s; %s", vfs.ErrBusy, dir, fusemount.Users(dir), LazyHint)
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	return t.ended(dir)
@@ -252,15 +259,17 @@ func (t *Table) at(dir string) (m *mounted, real string) {
 	return m, dir
 }
 
-// find returns the mount at dir, or nil.
+// find returns the mount at dir, or nil. One that somebody detached while programs use it may
+// be listed before it.
 func (t *Table) find(dir string) *mounted {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i := slices.IndexFunc(t.list, func(m *mounted) bool { return m.Dir == dir })
-	if i < 0 {
-		return nil
+	for _, m := range slices.Backward(t.list) {
+		if m.Dir == dir {
+			return m
+		}
 	}
-	return t.list[i]
+	return nil
 }
 
 // Close ends all mounts but those that survive; no new ones come. The next server

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"ogw/cluster/mem"
 	"ogw/fusemount"
 	"ogw/httpapi/admin"
@@ -74,5 +76,42 @@ func TestRemoveEndsProcess(t *testing.T) {
 				t.Errorf("%v, want %v", err, c.want)
 			}
 		})
+	}
+}
+
+// A mount that somebody detached while a program uses it is not what is at its place any more.
+func TestRemoveSparesOthers(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root mounts a tmpfs")
+	}
+	table, dir := newTable(t, false), t.TempDir()
+	if err := table.Add(t.Context(), admin.Mount{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	used, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer used.Close()
+	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Add(t.Context(), admin.Mount{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Remove(dir, false); err != nil || fusemount.IsMount(dir) {
+		t.Errorf("of two that were made at one place, the one that is there: %v", err)
+	}
+	if err := unix.Mount("other", dir, "tmpfs", 0, "size=4k"); err != nil {
+		t.Fatal(err)
+	}
+	for _, lazy := range []bool{false, true} {
+		if err := table.Remove(dir, lazy); !errors.Is(err, vfs.ErrNotExist) {
+			t.Errorf("lazy %v: %v", lazy, err)
+		}
+	}
+	table.Close()
+	if err := unix.Unmount(dir, 0); err != nil {
+		t.Errorf("what somebody else mounted: %v", err)
 	}
 }
