@@ -29,11 +29,18 @@ type killed struct {
 // set, is what the store returns to callers that change something.
 func (k *killed) next(broken error) {
 	k.Helper()
+	must(k.T, k.take(broken, mem.OpCommit, mem.OpBlobCreate, mem.OpBlobWrite, mem.OpBlobCommit))
+}
+
+// take is next; the store returns broken at some points. It returns why the superblock would
+// be refused.
+func (k *killed) take(broken error, at ...mem.Op) error {
+	k.Helper()
 	k.faults = &mem.Faults{}
 	fs, err := vfs.Open(bg, mem.New(mem.Options{Disk: k.disk, Faults: k.faults}), vfs.Config{Logger: testLogger(k.T), NoBackground: true})
 	must(k.T, err)
 	if broken != nil {
-		k.faults.FailFrom(1, broken, mem.OpCommit, mem.OpBlobCreate, mem.OpBlobWrite, mem.OpBlobCommit)
+		k.faults.FailFrom(1, broken, at...)
 	}
 	raw := newRawFS(bg, namespaceOf(fs), Options{Logger: testLogger(k.T)}.withDefaults(true))
 	c := &connection{set: NewMounts(fs), raw: raw}
@@ -41,12 +48,12 @@ func (k *killed) next(broken error) {
 	t := &taking{connection: c, book: k.book, changed: make(map[vfs.Ino]struct{})}
 	t.restore()
 	replay(fs, []*taking{t})
-	must(k.T, t.err)
 	s := &serverLife{rawFS: raw, fs: fs}
 	if k.serverLife != nil {
 		s.bucket, s.file = k.bucket, k.file
 	}
 	k.serverLife = s
+	return t.err
 }
 
 // begin starts the first, with a file that holds text.

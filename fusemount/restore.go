@@ -2,6 +2,7 @@ package fusemount
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"ogw/fusemount/ledger"
@@ -10,8 +11,9 @@ import (
 )
 
 // restore takes up what the server before had: open files, directories, locks.
-// A file that cannot be opened again is logged; its programs get EBADF. Changes
-// from here on are recorded.
+// A file that is gone is logged; its programs get EBADF. After an error of the store that
+// may be over, the superblock is not served, and the ledger has all of it. Changes from here
+// on are recorded.
 func (t *taking) restore() {
 	f, book := t.raw, t.book
 	if book == nil {
@@ -20,7 +22,7 @@ func (t *taking) restore() {
 	f.client = lockClient(book.Mount()) // what its locks are known by, at all gateways
 	begin := time.Now()
 	if err := f.holds.Restore(f.ctx, f.opt.Root, 1); err != nil {
-		f.opt.Logger.Error("the root directory of a mount is gone", "inode", f.opt.Root, "err", err)
+		t.lost("the root directory of a mount", f.opt.Root, err)
 	}
 	opens := map[uint64]uint64{}
 	files := t.restoreFiles(opens)
@@ -40,6 +42,7 @@ func (t *taking) restore() {
 
 func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 	f, book := t.raw, t.book
+	t.unopened = make(map[uint64]vfs.Ino)
 	owners := map[uint64][]lockOwner{}
 	book.Owners.Each(func(fh uint64, space uint8, id uint64) {
 		owners[fh] = append(owners[fh], lockOwner{lock.Space(space), id})
@@ -51,8 +54,11 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 		}
 		file, err := f.fs.Open(f.ctx, c, vfs.Ino(ino), vfs.OpenFlags(uint32(record))|vfs.OpenFlagged)
 		if err != nil {
-			f.opt.Logger.Error("a file that programs have open is lost", "inode", ino, "err", err)
-			book.Files.Remove(fh)
+			if t.lost("a file that programs have open", vfs.Ino(ino), err) {
+				book.Files.Remove(fh)
+			} else {
+				t.unopened[fh] = vfs.Ino(ino)
+			}
 			return
 		}
 		count++
@@ -65,7 +71,7 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 			h.writes.Store(1) // nobody knows: the next flush stores it
 		}
 		if err := t.resume(fh, h, record); err != nil {
-			f.opt.Logger.Error("a file that programs have open cannot be read", "inode", ino, "err", err)
+			t.lost("what programs wrote to a file", h.ino, err)
 		}
 		for _, o := range owners[fh] {
 			_, _ = f.lockers.use(f.ctx, h, fh, o) // nothing ends yet
@@ -78,6 +84,17 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 		f.files.put(fh, h)
 	})
 	return count
+}
+
+// lost reports whether err means that something is gone for good. Else the superblock is not
+// served: a server that meets no error can do better.
+func (t *taking) lost(what string, ino vfs.Ino, err error) bool {
+	if stays(err) {
+		t.raw.opt.Logger.Error(what+" is lost", "inode", ino, "err", err)
+		return true
+	}
+	t.err = errors.Join(t.err, fmt.Errorf("%s, inode %d: %w", what, ino, err))
+	return false
 }
 
 // resume has a handle bound to the content that was written through it: to the one
@@ -150,8 +167,12 @@ func (t *taking) restoreLocks() (count int) {
 func (t *taking) lockers() map[locker]bool {
 	opens := map[locker]bool{}
 	t.book.Owners.Each(func(fh uint64, space uint8, owner uint64) {
+		ino, open := t.unopened[fh]
 		if h := t.raw.files.get(fh); h != nil {
-			opens[locker{h.ino, lockOwner{lock.Space(space), owner}}] = true
+			ino, open = h.ino, true
+		}
+		if open {
+			opens[locker{ino, lockOwner{lock.Space(space), owner}}] = true
 		}
 	})
 	return opens

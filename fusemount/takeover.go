@@ -3,6 +3,7 @@ package fusemount
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -41,7 +42,9 @@ type taking struct {
 	changed map[vfs.Ino]struct{}
 	mounts  []*Server
 	killed  bool
-	err     error
+	// unopened are files that programs have open, by handle, and that cannot be opened now.
+	unopened map[uint64]vfs.Ino
+	err      error
 }
 
 // TakeOver goes on with the superblocks that another server left. That server
@@ -51,13 +54,23 @@ type taking struct {
 // What programs have open and locked, and what they wrote, is taken up of all of
 // them before the first is served, since one may show what another wrote. That
 // goes for one that cannot be served, too (ErrOtherMount, ledger.ErrFormat): a
-// server that can finds it as it was.
-func (m *Mounts) TakeOver(left []Left) []Taken {
+// server that can finds it as it was, as does one that meets no error of the store.
+//
+// An error means that nothing was taken up: the store does not tell what has to be kept
+// for their programs, and must not be used before it does.
+func (m *Mounts) TakeOver(left []Left) ([]Taken, error) {
+	orphans, err := m.orphans(left)
+	if err != nil {
+		for _, l := range left {
+			err = errors.Join(err, unix.Close(l.Device), unix.Close(l.Memory))
+		}
+		return nil, err
+	}
 	list := make([]*taking, len(left))
 	for i := range left {
 		list[i] = m.takeUp(&left[i])
+		list[i].holdOrphans(orphans)
 	}
-	m.holdOrphans(list)
 	for _, t := range list {
 		t.restore()
 	}
@@ -82,7 +95,7 @@ func (m *Mounts) TakeOver(left []Left) []Taken {
 		}
 		taken[i].Servers = t.serve()
 	}
-	return taken
+	return taken, nil
 }
 
 // takeUp looks at what was left.
@@ -116,23 +129,32 @@ func (t *taking) rank() int {
 	return 1
 }
 
-// holdOrphans holds what has lost its last name: any of the kernel's superblocks
-// may know it. If one does, FORGET takes that back, whatever the count.
-func (m *Mounts) holdOrphans(list []*taking) {
-	if len(list) == 0 {
-		return
+// orphans returns what has lost its last name and was in use.
+func (m *Mounts) orphans(left []Left) (list []vfs.Ino, err error) {
+	if len(left) == 0 {
+		return nil, nil
 	}
-	ctx := context.Background()
-	err := m.fs.Orphans(ctx, func(ino vfs.Ino) error {
-		for _, t := range list {
-			t.raw.holds.RestoreOrphan(ino, 1)
-			t.orphans = append(t.orphans, ino)
-		}
+	err = m.fs.Orphans(context.Background(), func(ino vfs.Ino) error {
+		list = append(list, ino)
 		return nil
 	})
-	if err != nil {
-		list[0].raw.opt.Logger.Error("what was removed while programs had it is lost to them", "err", err)
+	if stays(err) {
+		left[0].Options.withDefaults(m.fs.Exclusive()).Logger.Error("what was removed while programs had it is lost to them", "err", err)
+		return nil, nil
 	}
+	if err != nil {
+		return nil, fmt.Errorf("files without names that programs may have open: %w", err)
+	}
+	return list, nil
+}
+
+// holdOrphans holds what has lost its last name: any of the kernel's superblocks
+// may know it. If one does, FORGET takes that back, whatever the count.
+func (t *taking) holdOrphans(list []vfs.Ino) {
+	for _, ino := range list {
+		t.raw.holds.RestoreOrphan(ino, 1)
+	}
+	t.orphans = list
 }
 
 // decide finds out whether the superblock can be served.

@@ -199,7 +199,7 @@ func (h *holding) known() bool {
 // takeOver goes on with the mounts that the process before left to the holder.
 // What cannot be taken over stays as it is, so that nothing is written into the
 // folder below it.
-func (t *Table) takeOver(ctx context.Context) {
+func (t *Table) takeOver(ctx context.Context) error {
 	items, err := t.holding.list()
 	if err != nil {
 		t.Log.Error("mounts that survived the server before cannot be taken over; their programs wait", "error", err)
@@ -209,7 +209,11 @@ func (t *Table) takeOver(ctx context.Context) {
 	for k, i := range items {
 		left = append(left, t.leftOf(ctx, &i, &metas[k]))
 	}
-	for k, taken := range t.set.TakeOver(left) {
+	list, err := t.set.TakeOver(left)
+	if err != nil {
+		return errors.Join(fmt.Errorf("mounts that survived the server before: %w", err), t.holding.client.Close())
+	}
+	for k, taken := range list {
 		if taken.Refused != nil {
 			t.refused(&metas[k], taken.Refused)
 			continue
@@ -221,6 +225,7 @@ func (t *Table) takeOver(ctx context.Context) {
 	if t.holding.client != nil {
 		t.holding.watch(t.Log, t.set)
 	}
+	return nil
 }
 
 // leftOf is what fusemount needs to go on with an item; m becomes what its first

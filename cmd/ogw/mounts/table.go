@@ -50,14 +50,18 @@ type mounted struct {
 }
 
 // Open makes the table of a process, with the mounts that the process before left
-// to the holder. It belongs to vfs.Config.Restore.
-func Open(ctx context.Context, c Config) *Table {
+// to the holder. It belongs to vfs.Config.Restore. After an error the process must end: the
+// holder keeps the mounts.
+func Open(ctx context.Context, c Config) (*Table, error) {
 	t := &Table{Config: c, set: fusemount.NewMounts(c.FS), record: openRecord(c.Dir, c.Log)}
 	t.holding.path = filepath.Join(c.Dir, holderSocket)
 	t.holding.ending, t.holding.close = context.WithCancel(context.Background())
 	t.absent = t.record.read()
-	t.takeOver(ctx)
-	return t
+	if err := t.takeOver(ctx); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
 }
 
 // List returns the mounts that are served.

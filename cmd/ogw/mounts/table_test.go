@@ -27,8 +27,11 @@ func newTable(t *testing.T, returns bool) *Table {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := Open(t.Context(), Config{FS: fs, Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Returns: returns,
+	table, err := Open(t.Context(), Config{FS: fs, Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler), Returns: returns,
 		Audit: func(string, string, string) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		table.Close()
 		if err := errors.Join(fs.Close(context.Background()), store.Close()); err != nil {

@@ -33,9 +33,9 @@ func openNamespace(ctx context.Context, cfg *config.Config, opt *Options, e *eng
 	if err != nil {
 		return n, err
 	}
-	vc.Restore = func(ctx context.Context, fs *vfs.FS) error {
-		n.mounts = openMounts(ctx, cfg, opt, e, fs)
-		return nil
+	vc.Restore = func(ctx context.Context, fs *vfs.FS) (err error) {
+		n.mounts, err = openMounts(ctx, cfg, opt, e, fs)
+		return err
 	}
 	if n.fs, err = vfs.Open(ctx, e.store, vc); err != nil {
 		return n, explain(err)
@@ -51,7 +51,7 @@ func openNamespace(ctx context.Context, cfg *config.Config, opt *Options, e *eng
 	return n, e.meters.addMounts(func() int { return len(n.mounts.List()) })
 }
 
-func openMounts(ctx context.Context, cfg *config.Config, opt *Options, e *engine, fs *vfs.FS) *mounts.Table {
+func openMounts(ctx context.Context, cfg *config.Config, opt *Options, e *engine, fs *vfs.FS) (*mounts.Table, error) {
 	return mounts.Open(ctx, mounts.Config{
 		FS: fs, Dir: cfg.Cluster.Dir, Log: opt.Log, Returns: !opt.UntilUnmounted, Observe: e.meters.fuse,
 		Done: e.audit.fuse(fs), DoneAll: e.audit.log.Wants(audit.Data), Audit: e.audit.mounted,
