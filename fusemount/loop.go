@@ -102,9 +102,9 @@ func newLoop(f *rawFS, fd int, api fuse.RawFileSystem, opt *fuse.MountOptions) (
 // close comes when all threads are gone.
 func (p *loop) close() {
 	p.life.Lock()
-	defer p.life.Unlock()
-	p.closed = true
-	p.apart.close()
+	p.closed = true // nobody uses fd from here on
+	p.life.Unlock()
+	p.apart.close() // its lock comes before life
 	unix.Close(p.stop)
 	unix.Close(p.fd)
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ogw/fusemount/internal/fuseabi"
+	"ogw/fusemount/notifier"
 )
 
 // lateFS answers GETATTR when it may.
@@ -35,6 +36,40 @@ func TestMayWaitForget(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The process that notifies the kernel may be asked for the first time while the connection ends.
+func TestFirstNotificationAtTheEnd(t *testing.T) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	must(t, err)
+	raw := newRawFS(bg, namespaceOf(openFS(t)), Options{Logger: testLogger(t)}.withDefaults(true))
+	raw.conn = &connection{raw: raw, set: new(Mounts)}
+	p, err := newLoop(raw, fd, fuse.NewDefaultRawFileSystem(), &fuse.MountOptions{})
+	must(t, err)
+	ends := func() bool { // close has begun
+		if !p.life.TryRLock() {
+			return true
+		}
+		defer p.life.RUnlock()
+		return p.closed
+	}
+	started := make(chan struct{})
+	p.apart.start = func() (*notifier.Client, error) {
+		close(started)
+		for !ends() {
+			time.Sleep(time.Millisecond)
+		}
+		return p.startNotifier()
+	}
+	told := make(chan fuse.Status, 1)
+	go func() { told <- p.apart.notify(notifyInvalInode, invalInode(1, 0, 0)) }()
+	<-started
+	inTime(t, "the end of the connection", p.close)
+	inTime(t, "the notification", func() {
+		if st := <-told; st != fuse.ENODEV {
+			t.Errorf("it returns %v", st)
+		}
+	})
 }
 
 // A server that stops does not answer what it could not do in time that it stops,
