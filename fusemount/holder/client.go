@@ -23,7 +23,12 @@ type Client struct {
 // waited for.
 const answerWait = 5 * time.Second
 
-var errHung = fmt.Errorf("%w: it does not answer", ErrRefused)
+// bound has calls on one side of a socket (SO_SNDTIMEO, also for connect, SO_RCVTIMEO) wait for
+// answerWait at the most.
+func bound(socket, side int) error {
+	wait := unix.NsecToTimeval(answerWait.Nanoseconds())
+	return unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, side, &wait)
+}
 
 // address names a socket by its folder's descriptor, since its path may be
 // longer than a socket's address can be. release comes after its use.
@@ -52,7 +57,11 @@ func Dial(path string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = ignoringEINTR(func() error { return unix.Connect(socket, addr) })
+	// It waits where others are in the queue, of which one that does not answer takes none.
+	err = bound(socket, unix.SO_SNDTIMEO)
+	if err == nil {
+		err = ignoringEINTR(func() error { return unix.Connect(socket, addr) })
+	}
 	if err == nil {
 		err = samePeer(socket)
 	}
@@ -60,6 +69,9 @@ func Dial(path string) (*Client, error) {
 		_ = unix.Close(socket)
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) {
 			err = fmt.Errorf("%w: %w", ErrNone, err)
+		}
+		if errors.Is(err, unix.EAGAIN) {
+			err = ErrHung
 		}
 		return nil, err
 	}
@@ -131,8 +143,8 @@ func (c *Client) Close() error {
 	return unix.Close(c.socket)
 }
 
-// Put has the holder keep an item, in place of one of the same name. ErrRefused,
-// also by one that does not answer.
+// Put has the holder keep an item, in place of one of the same name. ErrRefused, and behind
+// ErrHung nothing else: another Client may find a holder that goes on.
 func (c *Client) Put(i Item) error { return c.ask(request{opPut, i}, i.Device, i.Memory) }
 
 // Drop has the holder let go of an item, which it need not have.
@@ -143,13 +155,10 @@ func (c *Client) Drop(name string) error {
 // ask sends a request and waits for its answer, which is not an item.
 func (c *Client) ask(r request, fds ...int) error {
 	if c.hung {
-		return errHung
+		return ErrHung
 	}
-	wait := unix.NsecToTimeval(answerWait.Nanoseconds())
-	for _, side := range []int{unix.SO_SNDTIMEO, unix.SO_RCVTIMEO} {
-		if err := unix.SetsockoptTimeval(c.socket, unix.SOL_SOCKET, side, &wait); err != nil {
-			return err
-		}
+	if err := errors.Join(bound(c.socket, unix.SO_SNDTIMEO), bound(c.socket, unix.SO_RCVTIMEO)); err != nil {
+		return err
 	}
 	err := send(c.socket, r, fds...)
 	if err == nil {
@@ -157,7 +166,7 @@ func (c *Client) ask(r request, fds ...int) error {
 	}
 	if errors.Is(err, unix.EAGAIN) {
 		c.hung = true
-		return errHung
+		return ErrHung
 	}
 	return err
 }

@@ -25,6 +25,8 @@ var (
 	ErrNone = errors.New("no mounts are held")
 	// ErrRefused: the holder does not do it; the error has the reason.
 	ErrRefused = errors.New("holder")
+	// ErrHung is the ErrRefused of one that does not answer.
+	ErrHung = fmt.Errorf("%w: it does not answer", ErrRefused)
 )
 
 // Item is one mount that is held.

@@ -35,6 +35,9 @@ func Start(path string) (c *Client, err error) {
 			return c, nil
 		}
 		_ = c.Close()
+		if errors.Is(err, ErrHung) {
+			break
+		}
 	}
 	return nil, err
 }

@@ -99,7 +99,7 @@ func (m *heldMount) Hold(name string, device, memory int) error {
 	defer m.h.mu.Unlock()
 	if m.h.client != nil {
 		err := m.h.client.Put(item)
-		if err == nil || errors.Is(err, holder.ErrRefused) {
+		if err == nil || errors.Is(err, holder.ErrRefused) && !errors.Is(err, holder.ErrHung) {
 			return err
 		}
 		_ = m.h.client.Close() // of no use any more

@@ -12,6 +12,7 @@ import (
 
 	"ogw/cluster/mem"
 	"ogw/fusemount"
+	"ogw/fusemount/holder"
 	"ogw/httpapi/admin"
 	"ogw/vfs"
 )
@@ -116,5 +117,45 @@ func TestRemoveSparesOthers(t *testing.T) {
 	table.Close()
 	if err := unix.Unmount(dir, 0); err != nil {
 		t.Errorf("what somebody else mounted: %v", err)
+	}
+}
+
+// TestHolderAnswersLate: one late answer of the process that holds mounts is no reason to
+// have none held any more.
+func TestHolderAnswersLate(t *testing.T) {
+	table := newTable(t, false)
+	socket, err := holder.Listen(table.holding.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := table.held(admin.Mount{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(pipe[0])
+	defer unix.Close(pipe[1])
+	hold := func() error { return m.Hold("m", pipe[1], pipe[0]) }
+	ended := make(chan error, 1)
+	if m.h.client, err = holder.Dial(m.h.path); err != nil {
+		t.Fatal(err)
+	}
+	if err := hold(); !errors.Is(err, holder.ErrHung) {
+		t.Errorf("while the holder does not answer: %v", err)
+	}
+	go func() { ended <- holder.Serve(socket, m.h.path) }()
+	if err := hold(); err != nil {
+		t.Errorf("when it answers again: %v", err)
+	}
+	m.Drop("m")
+	table.holding.close()
+	if err := m.h.client.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
