@@ -161,6 +161,42 @@ func TestAbandoned(t *testing.T) {
 	closeAll([]int{end})
 }
 
+// A process or machine that is short of descriptors for a while loses nothing that is held.
+func TestShortage(t *testing.T) {
+	path, ended := serving(t)
+	first := dial(t, path)
+	device, end := held(t)
+	put(t, first, Item{Name: "/a", Device: device, Memory: memory(t, "")})
+	second := dial(t, path) // in the queue
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none := unix.Rlimit{Cur: 3, Max: limit.Max} // these are in use; poll takes as many
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	closed := first.Close()
+	select {
+	case err := <-ended:
+		t.Errorf("the holder ends: %v", err)
+	case <-time.After(2 * shortagePause):
+	}
+	if err := errors.Join(closed, unix.Setrlimit(unix.RLIMIT_NOFILE, &limit)); err != nil || t.Failed() {
+		t.Fatal(err)
+	}
+	list, err := second.List()
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v, %v", list, err)
+	}
+	list[0].Close()
+	if err := errors.Join(second.Drop("/a"), second.Close()); err != nil {
+		t.Fatal(err)
+	}
+	awaitEnd(t, ended)
+	closeAll([]int{end})
+}
+
 func TestLongPath(t *testing.T) {
 	dir := t.TempDir()
 	for len(dir) < 200 {

@@ -47,6 +47,20 @@ func serve(listener *os.File, path string, startWait time.Duration) error {
 // connects at once, unless it was killed.
 const startWait = 30 * time.Second
 
+// shortagePause is the pause before a call that failed because the machine, or the process, is
+// short of memory or descriptors. What is held is lost with the holder: it goes on until there
+// are some.
+const shortagePause = 100 * time.Millisecond
+
+// outlived reports whether err was such a failure, after the pause.
+func outlived(err error) bool {
+	if !slices.ContainsFunc([]error{unix.ENFILE, unix.EMFILE, unix.ENOBUFS, unix.ENOMEM}, func(e error) bool { return errors.Is(err, e) }) {
+		return false
+	}
+	time.Sleep(shortagePause)
+	return true
+}
+
 // accept waits for a server; -1 if nothing is left to hold, which at first it is
 // not: the server that started the holder is on its way.
 func (h *holder) accept(first bool) (int, error) {
@@ -73,7 +87,7 @@ func (h *holder) accept(first bool) (int, error) {
 		}
 		socket, _, err := unix.Accept4(h.listener, unix.SOCK_CLOEXEC)
 		switch {
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED):
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ECONNABORTED), outlived(err):
 			continue
 		case err != nil:
 			return -1, err
@@ -96,7 +110,7 @@ func (h *holder) poll(wait time.Duration) (ready bool, err error) {
 	if wait >= 0 {
 		ms = int(wait.Milliseconds())
 	}
-	if _, err = unix.Poll(list, ms); errors.Is(err, unix.EINTR) {
+	if _, err = unix.Poll(list, ms); errors.Is(err, unix.EINTR) || outlived(err) {
 		err = nil
 	}
 	return list[0].Revents&unix.POLLIN != 0, err
