@@ -129,7 +129,7 @@ func (r *rewriting) note(err error) {
 func (r *rewriting) write(k *keptWrite) {
 	r.from[k.t] = k.w.Seq
 	if k.w.Unique != 0 {
-		k.t.book.Writes.Done(k.w.Unique, len(k.w.Data))
+		k.t.book.Writes.Again(k.w.Unique, len(k.w.Data))
 	}
 	if r.err == nil && r.file != nil {
 		r.note(r.file.Rewrite(k.t.raw.ctx, k.t.raw.surv, &vfs.KeptWrite{

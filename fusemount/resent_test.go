@@ -170,3 +170,30 @@ func TestResentOnce(t *testing.T) {
 		})
 	}
 }
+
+// What was appended past the kernel's pages, and waited for the disk while many others wrote,
+// is not appended again when the server was killed before its answer.
+func TestResentBehindOthers(t *testing.T) {
+	k := begin(t, "before")
+	fh := k.open(2, unix.O_WRONLY|unix.O_APPEND)
+	k.files.get(fh).direct = true
+	const number = 1000
+	ask := func(unique uint64) {
+		t.Helper()
+		in := &fuse.WriteIn{InHeader: header(unique, k.file), Fh: fh, Offset: 6, Size: 3, Flags: unix.O_WRONLY | unix.O_APPEND | unix.O_DSYNC}
+		if n, st := k.Write(nil, in, []byte("NEW")); !st.Ok() || n != 3 {
+			t.Fatal(n, st)
+		}
+	}
+	k.waits = func(uint64) {
+		for i := range uint64(1 << 13) {
+			h := header(number+2*(i+1), k.file)
+			k.surv.note(&h, 1)
+		}
+	}
+	ask(number)
+	k.next(nil)
+	k.files.get(fh).direct = true
+	ask(number | resentBit)
+	k.holds("beforeNEW")
+}

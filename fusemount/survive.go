@@ -163,6 +163,17 @@ func (s *survival) wrote(h *fuse.InHeader) (n int, done bool) {
 	return s.book.Writes.Find(h.Unique &^ resentBit)
 }
 
+// answering has what a request changes be found until answered is called, however many others
+// come meanwhile: it waits before it is answered.
+func (s *survival) answering(h *fuse.InHeader) (answered func()) {
+	if s == nil {
+		return func() {}
+	}
+	unique := h.Unique &^ resentBit
+	s.book.Writes.Begin(unique)
+	return func() { s.book.Writes.End(unique) }
+}
+
 // note records that a request that is about to be answered changed n bytes, for
 // wrote.
 func (s *survival) note(h *fuse.InHeader, n int) {

@@ -38,6 +38,6 @@
 //
 // # Lock order
 //
-// table.mu and Journal.mu are leaves, except that Locks.mu is held over
+// table.mu, Journal.mu and Writes.mu are leaves, except that Locks.mu is held over
 // table.mu.
 package ledger

@@ -251,23 +251,83 @@ type writeSlot struct {
 	length uint64
 }
 
+// writeProbes is how many places a request may have: its own, and those behind it if unanswered
+// ones, of which there are few, have that.
+const writeProbes = 8
+
 // Writes are the requests that changed bytes lately: sent again, they must not
 // do it again, over what others wrote since.
-type Writes struct{ slots *[writeSlots]writeSlot }
+type Writes struct {
+	slots *[writeSlots]writeSlot
 
-// slot spreads the numbers of requests, which go in steps of two.
-func (a *Writes) slot(unique uint64) *writeSlot { return &a.slots[unique/2%writeSlots] }
+	mu         sync.Mutex
+	unanswered map[uint64]struct{}
+}
+
+// slot returns one of the places of a request. They spread the numbers, which go in steps
+// of two.
+func (a *Writes) slot(unique uint64, probe int) *writeSlot {
+	return &a.slots[(unique/2+uint64(probe))%writeSlots]
+}
+
+// Begin has others leave a request its place until End, when it is about to be answered: there
+// may be many of them between its change and its answer.
+func (a *Writes) Begin(unique uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.unanswered[unique] = struct{}{}
+}
+
+// End comes behind Begin.
+func (a *Writes) End(unique uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.unanswered, unique)
+}
 
 // Done records that a request changed length bytes, after Keep.
 func (a *Writes) Done(unique uint64, length int) {
-	s := a.slot(unique)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.place(unique)
 	atomic.StoreUint64(&s.unique, 0)
 	atomic.StoreUint64(&s.length, uint64(length))
 	atomic.StoreUint64(&s.unique, unique)
 }
 
+// place returns where a request is to be recorded; a.mu is held.
+func (a *Writes) place(unique uint64) *writeSlot {
+	var free *writeSlot
+	for i := range writeProbes {
+		s := a.slot(unique, i)
+		if s.unique == unique {
+			return s
+		}
+		if _, taken := a.unanswered[s.unique]; free == nil && !taken {
+			free = s
+		}
+	}
+	if free == nil {
+		free = a.slot(unique, 0)
+	}
+	return free
+}
+
+// Again is Done for a write that the server before kept, and recorded unless it was killed
+// in between. A later request has its place if it is long since: that may not be answered.
+func (a *Writes) Again(unique uint64, length int) {
+	if _, done := a.Find(unique); !done && atomic.LoadUint64(&a.slot(unique, 0).unique) < unique {
+		a.Done(unique, length)
+	}
+}
+
 // Find returns how much a request changed.
 func (a *Writes) Find(unique uint64) (length int, done bool) {
-	s := a.slot(unique)
-	return int(atomic.LoadUint64(&s.length)), unique != 0 && atomic.LoadUint64(&s.unique) == unique
+	for i := range writeProbes {
+		s := a.slot(unique, i)
+		if unique != 0 && atomic.LoadUint64(&s.unique) == unique {
+			return int(atomic.LoadUint64(&s.length)), true
+		}
+	}
+	return 0, false
 }

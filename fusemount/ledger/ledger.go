@@ -129,7 +129,7 @@ func load(fd int) (*Ledger, error) {
 	l.Dirs = &Handles{t: newTable[handleSlot](mem[dirs:], MaxDirs)}
 	l.Locks = newLocks(newTable[lockSlot](mem[locks:], MaxLocks))
 	l.Owners = newOwners(newTable[ownerSlot](mem[owners:], MaxLocks))
-	l.Writes = &Writes{(*[writeSlots]writeSlot)(unsafe.Pointer(&mem[writes]))}
+	l.Writes = &Writes{slots: (*[writeSlots]writeSlot)(unsafe.Pointer(&mem[writes])), unanswered: make(map[uint64]struct{})}
 	l.Journal, err = newJournal(mem[journal : journal+headerBytes+JournalBytes])
 	if err != nil {
 		return nil, errors.Join(err, unix.Munmap(mem))

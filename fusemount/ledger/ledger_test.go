@@ -170,6 +170,44 @@ func TestWrites(t *testing.T) {
 	}
 }
 
+// What is not answered keeps its place, and what the journal still has takes that of nothing
+// later.
+func TestWritesKeepTheirPlace(t *testing.T) {
+	const unique, round = 1000, 2 * writeSlots // requests of one place
+	found := func(w *Writes, want ...uint64) {
+		t.Helper()
+		for _, u := range want {
+			if length, done := w.Find(u); !done || length != int(u) {
+				t.Errorf("request %d: %d, %v", u, length, done)
+			}
+		}
+	}
+	l := fresh(t)
+	w := l.Writes
+	w.Begin(unique)
+	w.Done(unique, unique)
+	for u := uint64(unique + 2); u < unique+2*round; u += 2 {
+		w.Done(u, int(u))
+	}
+	found(w, unique, unique+2*round-2)
+	n := reopen(t, l)
+	found(n.Writes, unique)
+	w.End(unique)
+	w.Done(unique+2*round, unique+2*round)
+	found(w, unique+2*round)
+	if _, done := w.Find(unique); done {
+		t.Error("an answered request keeps its place")
+	}
+	w.Again(unique+round, unique+round) // it was overwritten
+	found(w, unique+2*round)
+	w.Again(unique+3*round, unique+3*round) // the server was killed before it was recorded
+	found(w, unique+3*round)
+	for i := range uint64(writeProbes + 1) { // more than there is room for
+		w.Begin(unique + 4*round + i*round)
+		w.Done(unique+4*round+i*round, 1)
+	}
+}
+
 // What the journal has is what was kept and not stored, in order, however often
 // the ring went round.
 func TestJournal(t *testing.T) {
