@@ -226,6 +226,17 @@ func (k *killed) keepLate(t *testing.T, fs *vfs.FS) (check func()) {
 	}
 }
 
+// What cannot be stored until its superblock has ended is lost to nobody but its writers.
+func TestLostBehindTheEnd(t *testing.T) {
+	k := begin(t, "before")
+	fh := k.open(2, unix.O_RDWR)
+	k.surv.end()
+	k.lose(k.file, vfs.ErrStale) // by storeLater
+	if st := k.flush(fh); st != fuse.EIO {
+		t.Errorf("flush: %v", st)
+	}
+}
+
 // epochKeeper notes the epoch of what is written.
 type epochKeeper struct{ epoch *uint64 }
 

@@ -198,7 +198,7 @@ func (f *rawFS) lose(ino vfs.Ino, why error) {
 	f.files.each(func(fh uint64, h *fileHandle) {
 		if h.ino == ino && h.record&uint64(vfs.OpenWrite) != 0 {
 			writers++
-			f.surv.book.Files.Mark(fh, recordLost)
+			f.surv.withBook(func(b *ledger.Ledger) { b.Files.Mark(fh, recordLost) }) // the superblock may have ended
 			h.lost.Store(true)
 		}
 	})
