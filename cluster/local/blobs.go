@@ -311,7 +311,7 @@ func (b *Blobs) Usage(ctx context.Context) (cluster.Usage, error) {
 }
 
 // Close implements cluster.Blobs.
-func (b *Blobs) Close() error { return within(b.index.kv.closeMax, b.close) }
+func (b *Blobs) Close() error { return b.index.kv.closing(b.close) }
 
 func (b *Blobs) close() error {
 	if !b.gate.Close() {

@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/local/internal/diskspace"
 	"ogw/cluster/local/internal/record"
+	"ogw/cluster/local/internal/watchdog"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -156,26 +158,81 @@ func TestLogWaits(t *testing.T) {
 	}
 }
 
-// TestCloseFull: a disk that stays full does not keep the process.
-func TestCloseFull(t *testing.T) {
-	base := newMem(t)
-	f := &faultFS{err: syscall.ENOSPC, sticky: true, count: func(op errorfs.Op) bool {
+// stallFS is a disk on which no write of the metadata finds space, from the time that at is set.
+func stallFS() *faultFS {
+	return &faultFS{err: syscall.ENOSPC, sticky: true, count: func(op errorfs.Op) bool {
 		return op.Kind == errorfs.OpFileWrite && strings.Contains(op.Path, "/meta/")
 	}}
-	c := openAt(t, memOptions(errorfs.Wrap(base, f)))
+}
+
+// stall has the disk be full, and a commit wait for it. It returns how that ends.
+func (f *faultFS) stall(t *testing.T, c *cluster.Cluster) <-chan error {
+	t.Helper()
 	f.at.Store(1)
 	done := make(chan error, 1)
-	go func() {
-		done <- c.KV.Update(ctx, func(txn cluster.Txn) error { return txn.Set([]byte("k"), []byte("v")) })
-	}()
-	kv := c.KV.(*KV)
-	waitFor(t, "the write to wait", func() bool { return kv.health.Err() != nil })
-	time.AfterFunc(10*time.Millisecond, kv.spaceWait.Stop) // as Close does after closeStallMax
-	if err := c.Close(); err == nil {
-		t.Error("Close returned no error")
+	go func() { done <- setter(c)(0) }()
+	waitFor(t, "the write to wait", func() bool { return c.KV.(*KV).health.Err() != nil })
+	return done
+}
+
+// TestCloseFull: a disk that stays full does not keep the process, whatever of the data half
+// waits for the metadata.
+func TestCloseFull(t *testing.T) {
+	for _, work := range []bool{false, true} {
+		f := stallFS()
+		o := memOptions(errorfs.Wrap(newMem(t), f))
+		o.patience = 4 * testPatience
+		c := openAt(t, o)
+		id := cluster.BlobID{Content: 1, Seq: 1}
+		if work {
+			if err := storeBlob(c.Blobs, id, seedBytes(7)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Blobs.Delete(ctx, id); err != nil { // the reaper has work
+				t.Fatal(err)
+			}
+		}
+		done := f.stall(t, c)
+		began := time.Now()
+		err := ends(t, "Close", c.Close)
+		if took := time.Since(began); err == nil || errors.Is(err, watchdog.ErrHangs) || took > 2*c.KV.(*KV).stallMax {
+			t.Errorf("Close (the reaper waits: %v): %v after %v", work, err, took)
+		}
+		if err := <-done; !errors.Is(err, cluster.ErrUnavailable) && !errors.Is(err, cluster.ErrNoSpace) {
+			t.Errorf("the write that waited: %v", err)
+		}
 	}
-	if err := <-done; !errors.Is(err, cluster.ErrUnavailable) && !errors.Is(err, cluster.ErrNoSpace) {
+}
+
+// TestSyncFull: Sync waits for space no longer than its context allows.
+func TestSyncFull(t *testing.T) {
+	f := stallFS()
+	o := memOptions(errorfs.Wrap(newMem(t), f))
+	o.patience = 4 * testPatience
+	c := openAt(t, o)
+	sync := func() error {
+		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+		defer cancel()
+		return ends(t, "Sync", func() error { return c.KV.Sync(short) })
+	}
+	if err := sync(); err != nil {
+		t.Fatal(err)
+	}
+	done := f.stall(t, c)
+	if err := sync(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("of a full disk: %v", err)
+	}
+	canceled, cancel := context.WithCancel(ctx)
+	time.AfterFunc(100*time.Millisecond, cancel)
+	if err := ends(t, "Sync", func() error { return c.KV.Sync(canceled) }); !errors.Is(err, context.Canceled) {
+		t.Errorf("of a full disk, canceled: %v", err)
+	}
+	f.at.Store(0)
+	if err := <-done; err != nil {
 		t.Errorf("the write that waited: %v", err)
+	}
+	if err := ends(t, "Sync", func() error { return c.KV.Sync(ctx) }); err != nil {
+		t.Errorf("there is space: %v", err)
 	}
 }
 

@@ -34,6 +34,7 @@ type KV struct {
 	space    *diskspace.Guard
 	onClose  func() error
 	closeMax time.Duration // closeMax, except in tests
+	stallMax time.Duration // closeStallMax, except in tests
 
 	snapshots snapshots
 	pairs     pairCache
@@ -62,7 +63,7 @@ type KV struct {
 var _ cluster.KV = (*KV)(nil)
 
 func newKV(db *pebble.DB, h *metafs.Health, space *diskspace.Guard, log *slog.Logger) *KV {
-	kv := &KV{db: db, log: log, gate: occ.NewGate(), health: h, history: occ.NewHistory(0), space: space, pairs: newPairCache(), closeMax: closeMax}
+	kv := &KV{db: db, log: log, gate: occ.NewGate(), health: h, history: occ.NewHistory(0), space: space, pairs: newPairCache(), closeMax: closeMax, stallMax: closeStallMax}
 	kv.snapshots.db, kv.snapshots.visible = db, &kv.visible
 	kv.durability.init(kv)
 	return kv
@@ -231,14 +232,15 @@ func (kv *KV) batch(t *occ.Txn) (*pebble.Batch, error) {
 
 // Sync implements cluster.KV.
 func (kv *KV) Sync(ctx context.Context) error {
-	if err := kv.gate.Enter(); err != nil {
-		return err
+	sync := func() error {
+		return kv.gate.Run(ctx, func() error { return kv.health.Disk.Run(kv.syncAll) })
 	}
-	defer kv.gate.Leave()
-	if err := ctx.Err(); err != nil {
-		return err
+	// A goroutine for each would cost lone syncs too much: who gives no deadline waits for a disk
+	// that becomes full meanwhile, as commits do.
+	if _, bounded := ctx.Deadline(); !bounded && kv.health.Err() == nil {
+		return sync()
 	}
-	return kv.health.Disk.Run(kv.syncAll)
+	return until(ctx, sync)
 }
 
 // writable is cluster.Cluster's Writable.
@@ -279,22 +281,31 @@ const closeStallMax = 10 * time.Second
 // store: longer than those do whom it waits for.
 const closeMax = watchdog.Limit + 10*time.Second
 
-// within returns what f does, or ErrHangs when that takes longer than d.
-func within(d time.Duration, f func() error) error {
+// until returns what f does, or when ctx ends before, why; f goes on then.
+func until(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(d):
-		return watchdog.ErrHangs
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
+}
+
+// closing returns what f does, which is a part of Close, or ErrHangs when that takes longer than
+// closeMax. Writes that wait for space end meanwhile.
+func (kv *KV) closing(f func() error) error {
+	defer time.AfterFunc(kv.stallMax, kv.spaceWait.Stop).Stop()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), kv.closeMax, watchdog.ErrHangs)
+	defer cancel()
+	return until(ctx, f)
 }
 
 // Close implements cluster.KV. Where the disk does not answer, the process keeps the lock of
 // the folder as long as something may still be written.
 func (kv *KV) Close() error {
-	err := within(kv.closeMax, kv.close)
+	err := kv.closing(kv.close)
 	if errors.Is(err, watchdog.ErrHangs) {
 		_ = kv.health.Fail(err) // nothing is removed any more
 	}
@@ -302,7 +313,6 @@ func (kv *KV) Close() error {
 }
 
 func (kv *KV) close() error {
-	defer time.AfterFunc(closeStallMax, kv.spaceWait.Stop).Stop()
 	if !kv.gate.Close() {
 		return cluster.ErrClosed
 	}

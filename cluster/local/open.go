@@ -180,7 +180,7 @@ func openKV(o *Options, store record.StoreID, space *diskspace.Guard, files int,
 	kv := newKV(db, h, space, o.Logger)
 	if o.patience != 0 {
 		h.Disk.SetLimit(o.patience)
-		kv.closeMax = 2 * o.patience
+		kv.closeMax, kv.stallMax = 2*o.patience, o.patience/2
 	}
 	kv.spaceWait, kv.reserveFile, kv.logs = wait, reserve, logs
 	kv.marker.kv, kv.marker.guard = kv, rollback
