@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -216,6 +217,41 @@ func TestBlobHangs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReaperHangs: files of deleted blobs are removed when the disk answers again.
+func TestReaperHangs(t *testing.T) {
+	fs, hung := newMem(t), newHangFS(func(op errorfs.Op) bool {
+		return syncsOf(".log")(op) || syncsOf("/"+record.TailFile)(op)
+	})
+	defer hung.hang(false)
+	o := memOptions(errorfs.Wrap(fs, hung))
+	o.patience = testPatience
+	c := openAt(t, o)
+	b := c.Blobs.(*Blobs)
+	id := cluster.BlobID{Content: 1, Seq: 1}
+	if err := storeBlob(b, id, seedBytes(7)); err != nil {
+		t.Fatal(err)
+	}
+	first := hung.hangAt(t, c, func() error { return setter(c)(0) })
+	if err := b.Delete(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the disk hangs", func() bool { return b.health.Disk.Err() != nil })
+	if err := ends(t, "the reaper", func() error { b.reaper.reap(); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fs.Stat(b.filePath(id)); err != nil {
+		t.Errorf("while it is not durable that the blob is gone: %v", err)
+	}
+	hung.hang(false)
+	if err := <-first; err != nil && !errors.Is(err, watchdog.ErrHangs) { // a sync of the log came first
+		t.Error(err)
+	}
+	waitFor(t, "the file of the deleted blob goes", func() bool {
+		_, err := fs.Stat(b.filePath(id))
+		return errors.Is(err, os.ErrNotExist)
+	})
 }
 
 // TestCloseHangs: Close of a store whose disk does not answer returns, with an error.

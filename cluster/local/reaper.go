@@ -98,11 +98,11 @@ func (r *reaper) reap() {
 	if len(batch) == 0 {
 		return
 	}
-	err := r.sync()
+	if r.sync() != nil {
+		return // the disk does not answer now, or the store failed, which a start ends: it sweeps
+	}
 	for path, d := range batch {
-		if err == nil { // else the store failed; the next start sweeps
-			r.remove(path, d)
-		}
+		r.remove(path, d)
 		r.mu.Lock()
 		if r.queue[path] == d {
 			delete(r.queue, path)
