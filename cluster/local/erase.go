@@ -26,13 +26,15 @@ const (
 // Erase implements cluster.KV: tables and value files that hold what was
 // replaced are rewritten, and the logs, which Pebble keeps to use them again,
 // are overwritten with zeros. Views that began before what they read was replaced are
-// waited for.
+// waited for. It ends with ctx, when the store fails, and when Close has waited long enough.
 func (kv *KV) Erase(ctx context.Context, ranges ...cluster.KeyRange) error {
 	if err := kv.gate.Enter(); err != nil {
 		return err
 	}
 	defer kv.gate.Leave()
-	if err := kv.syncAll(); err != nil {
+	ctx, cancel := kv.whileWell(ctx)
+	defer cancel()
+	if err := until(ctx, kv.syncAll); err != nil {
 		return err
 	}
 	kv.using.Lock()
@@ -41,24 +43,41 @@ func (kv *KV) Erase(ctx context.Context, ranges ...cluster.KeyRange) error {
 		return err
 	}
 	for _, r := range ranges {
-		if err := kv.db.Compact(ctx, r.Start, r.End, false); err != nil {
+		err := until(ctx, func() error { return kv.db.Compact(ctx, r.Start, r.End, false) })
+		if err != nil {
 			return ioerr.Map(err)
 		}
 	}
 	for range erasePasses {
-		if err := kv.eraseLogs(); err != nil {
+		if err := kv.eraseLogs(ctx); err != nil {
 			return fmt.Errorf("erase the logs of the metadata: %w", ioerr.Map(err))
 		}
 	}
-	if err := kv.eraseTail(); err != nil {
+	if err := kv.eraseTail(ctx); err != nil {
 		return fmt.Errorf("erase the tail of the log: %w", ioerr.Map(err))
 	}
 	return kv.awaitRemovals(ctx)
 }
 
+// whileWell returns a context that ends with ctx, and when there is no use in waiting for Pebble
+// any more: it may never be done with a table that it cannot write.
+func (kv *KV) whileWell(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-kv.health.Failed():
+			cancel(kv.health.Failure())
+		case <-kv.spaceWait.Stopped():
+			cancel(cluster.ErrClosed)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
 // eraseTail overwrites the tail. Commits wait for Pebble's log until it is done. One
 // at a time: the first that is done has commits write there again.
-func (kv *KV) eraseTail() error {
+func (kv *KV) eraseTail(ctx context.Context) error {
 	kv.erasing.Lock()
 	defer kv.erasing.Unlock()
 	pause := func(on bool) {
@@ -68,14 +87,14 @@ func (kv *KV) eraseTail() error {
 	}
 	pause(true)
 	defer pause(false)
-	if err := kv.logAll(); err != nil {
+	if err := until(ctx, kv.logAll); err != nil {
 		return err
 	}
 	return kv.tail.Wipe()
 }
 
 // eraseLogs makes all logs old ones that are there now, and overwrites them.
-func (kv *KV) eraseLogs() error {
+func (kv *KV) eraseLogs(ctx context.Context) error {
 	old, err := kv.logs.Logs()
 	if err != nil {
 		return err
@@ -85,7 +104,7 @@ func (kv *KV) eraseLogs() error {
 	if err != nil {
 		return err
 	}
-	if err := kv.db.Flush(); err != nil {
+	if err := until(ctx, func() error { return kv.health.Catch(kv.db.Flush) }); err != nil {
 		return err
 	}
 	for _, name := range old {

@@ -12,11 +12,13 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/local/internal/record"
+	"ogw/cluster/local/internal/watchdog"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -186,6 +188,52 @@ func TestEraseWaitsForViews(t *testing.T) {
 	}
 	if found := filesWith(t, dir, secret); found != nil {
 		t.Errorf("found in %q", found)
+	}
+}
+
+// TestEraseFull: while no table can be written Erase ends with its context, with the store, and
+// with Close, which does not wait for it for ever.
+func TestEraseFull(t *testing.T) {
+	for name, end := range map[string]func(c *cluster.Cluster, cancel func()) error{
+		"context": func(_ *cluster.Cluster, cancel func()) error { cancel(); return context.Canceled },
+		"failure": func(c *cluster.Cluster, _ func()) error {
+			_ = c.KV.(*KV).health.Fail(syscall.EIO)
+			return cluster.ErrFailed
+		},
+		"close": func(*cluster.Cluster, func()) error { return cluster.ErrClosed },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &faultFS{err: syscall.ENOSPC, sticky: true, count: func(op errorfs.Op) bool {
+				return op.Kind == errorfs.OpCreate && strings.HasSuffix(op.Path, ".sst")
+			}}
+			o := memOptions(errorfs.Wrap(newMem(t), f))
+			o.patience = 4 * testPatience
+			c := openAt(t, o)
+			if err := setter(c)(0); err != nil {
+				t.Fatal(err)
+			}
+			f.at.Store(1)
+			erasing, cancel := context.WithCancel(ctx)
+			defer cancel()
+			erased := make(chan error, 1)
+			go func() { erased <- c.KV.Erase(erasing, cluster.KeyRange{Start: []byte("k"), End: []byte("l")}) }()
+			waitFor(t, "the flush to fail", func() bool { return f.hit.Load() != nil })
+			want := end(c, cancel)
+			if name != "close" {
+				if err := ends(t, "Erase", func() error { return <-erased }); !errors.Is(err, want) {
+					t.Errorf("Erase: %v", err)
+				}
+			}
+			if err := ends(t, "Close", c.Close); errors.Is(err, watchdog.ErrHangs) {
+				t.Errorf("Close: %v", err)
+			}
+			if name == "close" {
+				if err := ends(t, "Erase", func() error { return <-erased }); !errors.Is(err, want) {
+					t.Errorf("Erase: %v", err)
+				}
+			}
+		})
 	}
 }
 

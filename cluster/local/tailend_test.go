@@ -84,9 +84,9 @@ func TestErasesTakeTurns(t *testing.T) {
 	}
 	armed.Store(true)
 	first, second := make(chan error, 1), make(chan error, 1)
-	go func() { first <- kv.eraseTail() }()
+	go func() { first <- kv.eraseTail(ctx) }()
 	<-wiping
-	go func() { second <- kv.eraseTail() }()
+	go func() { second <- kv.eraseTail(ctx) }()
 	select {
 	case err := <-second:
 		second <- err

@@ -27,6 +27,7 @@ import (
 type Health struct {
 	log    *slog.Logger
 	failed atomic.Pointer[error]
+	ended  chan struct{}               // closed once it failed
 	flush  atomic.Pointer[failedFlush] // the last one; nil after one that was well
 	stalls atomic.Int32                // writes of the log that wait for space
 	onFail func()                      // wakes who waits for a sync
@@ -46,7 +47,7 @@ type failedFlush struct {
 
 // NewHealth returns that of a store that is well.
 func NewHealth(log *slog.Logger) *Health {
-	h := &Health{log: log}
+	h := &Health{log: log, ended: make(chan struct{})}
 	h.Disk = watchdog.New(log, func() bool { return h.stalls.Load() > 0 })
 	return h
 }
@@ -59,6 +60,9 @@ func (h *Health) Failure() error {
 	}
 	return nil
 }
+
+// Failed returns a channel that is closed when the store has failed.
+func (h *Health) Failed() <-chan struct{} { return h.ended }
 
 // OnFailure has f called when the store fails, or its disk begins to hang. It is set before its use.
 func (h *Health) OnFailure(f func()) {
@@ -121,6 +125,7 @@ func (h *Health) Fail(cause error) error {
 			err = fmt.Errorf("%w: %w", cluster.ErrUnavailable, err)
 		}
 		h.failed.Store(&err)
+		close(h.ended)
 		h.log.Error("metadata store failed; no writes until it is opened again", "err", cause)
 		if h.onFail != nil {
 			h.onFail()

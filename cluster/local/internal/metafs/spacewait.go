@@ -82,6 +82,9 @@ func (w *SpaceWait) giveUp() bool {
 // Stop ends all waiting, with the error that was waited for to go.
 func (w *SpaceWait) Stop() { w.once.Do(func() { close(w.closing) }) }
 
+// Stopped returns a channel that is closed by Stop.
+func (w *SpaceWait) Stopped() <-chan struct{} { return w.closing }
+
 // pause returns false when the store is being closed.
 func (w *SpaceWait) pause(d time.Duration) bool {
 	select {
