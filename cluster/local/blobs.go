@@ -181,10 +181,19 @@ func (b *Blobs) replaceFile(path string) (fileio.File, error) {
 	if err := b.index.sync(); err != nil {
 		return nil, err
 	}
-	if err := b.disk.Remove(path); err != nil {
+	if err := b.unlink(path); err != nil {
 		return nil, err
 	}
 	return b.disk.Create(path)
+}
+
+// unlink removes a file that the index does not name. A reader that had looked its place up
+// before may have opened it until then, and an idle handle keeps the file's space, and its
+// content for who reads another one of that name.
+func (b *Blobs) unlink(path string) error {
+	err := b.disk.Remove(path)
+	b.handles.Drop(path)
+	return err
 }
 
 // Delete implements cluster.Blobs.

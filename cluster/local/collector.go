@@ -211,10 +211,11 @@ func (c *collector) collect(g segment.Candidate) error {
 	path := c.segments.Path(g.Number)
 	if c.blobs.handles.Drop(path) {
 		if adopted, err := c.segments.Adopt(g.Number); adopted || err != nil {
+			c.blobs.handles.Drop(path) // it has another name
 			return ioerr.Map(err)
 		}
 	}
-	if err := c.blobs.disk.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := c.blobs.unlink(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return ioerr.Map(err)
 	}
 	return nil

@@ -45,8 +45,7 @@ func (b *Blobs) recallDoubts() error {
 // ends when it cannot come back.
 func (c *collector) removeDoubtful(number uint64) error {
 	path := c.segments.Path(number)
-	c.blobs.handles.Drop(path)
-	if err := c.blobs.disk.Remove(path); err != nil {
+	if err := c.blobs.unlink(path); err != nil {
 		return ioerr.Map(err)
 	}
 	if err := c.blobs.disk.SyncDir(filepath.Dir(path)); err != nil {

@@ -322,7 +322,7 @@ func openBlobs(o *Options, kv *KV, store record.StoreID, handles *fileio.Handles
 		every = collectEvery
 	}
 	b.collector = newCollector(b, every, o.Logger)
-	b.reaper = newReaper(o.disk, b.index.sync, o.Logger)
+	b.reaper = newReaper(b.unlink, b.index.sync, o.Logger)
 	b.sweeper = newSweeper(b, o.Logger)
 	return b, nil
 }

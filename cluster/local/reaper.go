@@ -7,8 +7,6 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"ogw/cluster/local/internal/fileio"
 )
 
 const (
@@ -23,9 +21,9 @@ const (
 // left, once their absence from the index is durable: a power cut must not leave an index
 // entry without a file.
 type reaper struct {
-	disk fileio.Disk
-	sync func() error // makes the index durable
-	log  *slog.Logger
+	unlink func(path string) error
+	sync   func() error // makes the index durable
+	log    *slog.Logger
 
 	mu    sync.Mutex
 	queue map[string]*doomed // by path
@@ -40,8 +38,8 @@ type doomed struct {
 	spared bool       // it is another blob's by now
 }
 
-func newReaper(d fileio.Disk, sync func() error, log *slog.Logger) *reaper {
-	r := &reaper{disk: d, sync: sync, log: log, queue: make(map[string]*doomed), quit: make(chan struct{}), done: make(chan struct{})}
+func newReaper(unlink func(string) error, sync func() error, log *slog.Logger) *reaper {
+	r := &reaper{unlink: unlink, sync: sync, log: log, queue: make(map[string]*doomed), quit: make(chan struct{}), done: make(chan struct{})}
 	go r.run()
 	return r
 }
@@ -117,7 +115,7 @@ func (r *reaper) remove(path string, d *doomed) {
 	if d.spared {
 		return
 	}
-	if err := r.disk.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := r.unlink(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		r.log.Warn("cannot remove the file of a deleted blob", "path", path, "err", err)
 	}
 }

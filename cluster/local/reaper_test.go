@@ -1,11 +1,13 @@
 package local
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"ogw/cluster"
@@ -125,9 +127,77 @@ func TestSweepCreatedAgain(t *testing.T) {
 	}
 }
 
+// countingDisk calls onOpen when it has opened a file for reading, and counts those that are open.
+type countingDisk struct {
+	fileio.Disk
+	onOpen func()
+	open   atomic.Int64
+}
+
+func (d *countingDisk) Open(path string) (fileio.File, error) {
+	f, err := d.Disk.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	d.open.Add(1)
+	if d.onOpen != nil {
+		d.onOpen()
+	}
+	return &countedFile{f, d}, nil
+}
+
+type countedFile struct {
+	fileio.File
+	disk *countingDisk
+}
+
+func (f *countedFile) Close() error {
+	f.disk.open.Add(-1)
+	return f.File.Close()
+}
+
+// TestDeletedWhileRead: the file of a blob that was deleted while somebody began to read it stays
+// open no longer than it is there, and another blob of its ID is read from its own.
+func TestDeletedWhileRead(t *testing.T) {
+	dir := t.TempDir()
+	disk := &countingDisk{Disk: fileio.NewOS(dir)}
+	c := openAt(t, Options{Dir: dir, disk: disk})
+	b := c.Blobs.(*Blobs)
+	id := cluster.BlobID{Content: 1, Seq: 1}
+	for _, seed := range []int{7, 15, 23} { // of one length
+		if err := storeBlob(b, id, seedBytes(seed)); err != nil {
+			t.Fatal(err)
+		}
+		disk.onOpen = func() {
+			disk.onOpen = nil
+			if err := b.Delete(ctx, id); err != nil {
+				t.Error(err)
+			}
+		}
+		p := make([]byte, 100)
+		if _, err := b.ReadAt(ctx, id, p, 0); err != nil || !bytes.Equal(p, seedBytes(seed)[:100]) {
+			t.Errorf("the blob that is deleted: %v", err)
+		}
+		if disk.open.Load() == 0 {
+			t.Fatal("the file is closed: the test is about nothing")
+		}
+		if seed == 15 {
+			b.reaper.reap()
+			if n := disk.open.Load(); n != 0 {
+				t.Errorf("%d files are open", n)
+			}
+		}
+	}
+	if err := storeBlob(b, id, seedBytes(31)); err != nil {
+		t.Fatal(err)
+	}
+	if err := readBack(b, id, seedBytes(31)); err != nil {
+		t.Error(err)
+	}
+}
+
 // slowRemoves removes when it is told to.
 type slowRemoves struct {
-	fileio.Disk
 	removing chan string
 	goOn     chan struct{}
 }
@@ -143,7 +213,7 @@ func (d *slowRemoves) Remove(path string) error {
 func TestReaperSpares(t *testing.T) {
 	disk := &slowRemoves{removing: make(chan string), goOn: make(chan struct{})}
 	syncing, synced := make(chan struct{}), make(chan struct{})
-	r := newReaper(disk, func() error { syncing <- struct{}{}; <-synced; return nil }, slog.Default())
+	r := newReaper(disk.Remove, func() error { syncing <- struct{}{}; <-synced; return nil }, slog.Default())
 	defer r.stop()
 	if r.spare("a") {
 		t.Error("of an empty queue")

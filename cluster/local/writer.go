@@ -274,7 +274,7 @@ func (w *writer) giveBack() {
 		if !w.closed {
 			_ = w.file.Close()
 		}
-		_ = w.blobs.disk.Remove(w.blobs.filePath(w.id)) // else the sweep finds it
+		_ = w.blobs.unlink(w.blobs.filePath(w.id)) // else the sweep finds it
 		w.file = nil
 	}
 	w.blobs.release(w.id)

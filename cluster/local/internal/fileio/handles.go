@@ -12,6 +12,9 @@ type Handles struct {
 	open map[string]*Handle
 	idle list.List // of *handle, the longest idle first
 	max  int
+	// drops counts the calls of Drop: a file that was opened while there was one may be what
+	// it was about, and is not shared.
+	drops uint64
 }
 
 // Handle is an open file that readers share.
@@ -41,7 +44,8 @@ func NewHandles(max int) *Handles { return &Handles{open: make(map[string]*Handl
 
 // Get opens path or shares it. The caller must put it back.
 func (h *Handles) Get(path string) (*Handle, error) {
-	if found := h.find(path); found != nil {
+	found, drops := h.find(path)
+	if found != nil {
 		return found, nil
 	}
 	f, err := h.Disk.Open(path)
@@ -55,15 +59,19 @@ func (h *Handles) Get(path string) (*Handle, error) {
 		return found, nil
 	}
 	fresh := &Handle{File: f, Path: path, refs: 1}
-	h.open[path] = fresh
+	if h.drops == drops {
+		h.open[path] = fresh
+	} else {
+		fresh.gone = true
+	}
 	h.mu.Unlock()
 	return fresh, nil
 }
 
-func (h *Handles) find(path string) *Handle {
+func (h *Handles) find(path string) (found *Handle, drops uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.take(path)
+	return h.take(path), h.drops
 }
 
 func (h *Handles) take(path string) *Handle {
@@ -105,6 +113,7 @@ func (h *Handles) Put(f *Handle) {
 // Drop forgets path. It returns false while readers still use the file.
 func (h *Handles) Drop(path string) bool {
 	h.mu.Lock()
+	h.drops++
 	f := h.open[path]
 	if f == nil {
 		h.mu.Unlock()
