@@ -68,7 +68,8 @@
 // when the replay is durable: one that fails or is killed before that may be
 // repeated.
 //
-// Erase is for secrets that were replaced: it compacts the tables of a range,
+// Erase is for secrets that were replaced: it rewrites the tables of a range, and those that
+// share value files with them,
 // overwrites the logs, which Pebble keeps to use them again, and the tail, and
 // waits until the files that are not needed any more are gone (erase.go). It waits for
 // views that see what was replaced, and the count of live bytes, which would keep

@@ -1,8 +1,10 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"ogw/cluster"
@@ -17,6 +19,9 @@ const (
 	// old one while its predecessors were overwritten, the log in use; the
 	// second makes that one an old one.
 	erasePasses = 2
+	// valuePasses: the first is for tables beside the ranges that use the same value files, the
+	// second for what a compaction that was under way then took along, and the third finds none.
+	valuePasses = 3
 	// eraseWait bounds the wait for those who still read what was replaced, and again for
 	// Pebble to remove the files that a compaction replaced, which it does in the
 	// background.
@@ -42,11 +47,8 @@ func (kv *KV) Erase(ctx context.Context, ranges ...cluster.KeyRange) error {
 	if err := kv.awaitReaders(ctx); err != nil {
 		return err
 	}
-	for _, r := range ranges {
-		err := until(ctx, func() error { return kv.db.Compact(ctx, r.Start, r.End, false) })
-		if err != nil {
-			return ioerr.Map(err)
-		}
+	if err := kv.eraseTables(ctx, ranges); err != nil {
+		return fmt.Errorf("erase the tables of the metadata: %w", ioerr.Map(err))
 	}
 	for range erasePasses {
 		if err := kv.eraseLogs(ctx); err != nil {
@@ -73,6 +75,99 @@ func (kv *KV) whileWell(ctx context.Context) (context.Context, context.CancelFun
 		}
 	}()
 	return ctx, func() { cancel(nil) }
+}
+
+// eraseTables rewrites what holds the ranges. Values have files that tables share, also those of
+// other keys: these are rewritten too, until nobody needs a file in which one of the ranges was.
+func (kv *KV) eraseTables(ctx context.Context, ranges []cluster.KeyRange) error {
+	kv.values.renew.Store(true)
+	defer kv.values.renew.Store(false)
+	before, err := kv.valueFiles()
+	if err != nil {
+		return err
+	}
+	if err := kv.rewrite(ctx, ranges); err != nil {
+		return err
+	}
+	after, err := kv.valueFiles()
+	if err != nil {
+		return err
+	}
+	var old []uint64
+	for file, users := range before {
+		if slices.ContainsFunc(users, func(r cluster.KeyRange) bool { return overlapsAny(r, ranges) }) {
+			old = append(old, file)
+		}
+	}
+	// A compaction that was under way may have taken along what was replaced.
+	for file := range after {
+		if before[file] == nil {
+			old = append(old, file)
+		}
+	}
+	for range valuePasses {
+		var users []cluster.KeyRange
+		for _, file := range old {
+			users = append(users, after[file]...)
+		}
+		if len(users) == 0 {
+			return nil
+		}
+		if err := kv.rewrite(ctx, users); err != nil {
+			return err
+		}
+		if after, err = kv.valueFiles(); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: value files of what is to be erased are still used", cluster.ErrUnavailable)
+}
+
+// rewrite compacts all tables of the ranges. A compaction leaves alone what nothing newer
+// overlaps: it moves such a table, and does not begin at the last level. So the
+// ranges get something newer, a deletion of Pebble's range keys, of which there are none.
+func (kv *KV) rewrite(ctx context.Context, ranges []cluster.KeyRange) error {
+	err := kv.applyInternal(func(b *pebble.Batch) error {
+		for _, r := range ranges {
+			if err := b.RangeKeyDelete(r.Start, r.End, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, r := range ranges {
+		if err := until(ctx, func() error { return kv.db.Compact(ctx, r.Start, r.End, false) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// valueFiles returns the value files, and the ranges of the tables that use each.
+func (kv *KV) valueFiles() (map[uint64][]cluster.KeyRange, error) {
+	levels, err := kv.db.SSTables()
+	if err != nil {
+		return nil, err
+	}
+	files := make(map[uint64][]cluster.KeyRange)
+	for _, tables := range levels {
+		for _, t := range tables {
+			r := cluster.KeyRange{Start: t.Smallest.UserKey, End: append(bytes.Clone(t.Largest.UserKey), 0)}
+			for _, file := range t.GetBlobReferenceFiles() {
+				files[uint64(file)] = append(files[uint64(file)], r)
+			}
+		}
+	}
+	return files, nil
+}
+
+func overlapsAny(r cluster.KeyRange, ranges []cluster.KeyRange) bool {
+	return slices.ContainsFunc(ranges, func(o cluster.KeyRange) bool {
+		return bytes.Compare(r.Start, o.End) < 0 && bytes.Compare(o.Start, r.End) < 0
+	})
 }
 
 // eraseTail overwrites the tail. Commits wait for Pebble's log until it is done. One

@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -188,6 +190,113 @@ func TestEraseWaitsForViews(t *testing.T) {
 	}
 	if found := filesWith(t, dir, secret); found != nil {
 		t.Errorf("found in %q", found)
+	}
+}
+
+// TestEraseLastLevel: what was replaced goes from a table of the last level, too, where nothing
+// newer is but in tables beside it.
+func TestEraseLastLevel(t *testing.T) {
+	dir := t.TempDir()
+	kv := openAt(t, Options{Dir: dir}).KV.(*KV)
+	secret := rand.Text() + rand.Text()
+	set := func(key string, value []byte) {
+		t.Helper()
+		if err := kv.Update(cluster.Relaxed(ctx), func(txn cluster.Txn) error { return txn.Set([]byte(key), value) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("k", []byte(secret))
+	err := kv.View(ctx, func(r cluster.Reader) error {
+		if err := r.Scan([]byte("k"), []byte("l"), cluster.ScanOptions{}, func(_, _ []byte) error { return nil }); err != nil {
+			return err
+		}
+		set("k", []byte("new"))
+		for i := range 6000 { // more than one table takes
+			value := make([]byte, 4<<10)
+			_, _ = rand.Read(value)
+			set(fmt.Sprintf("z%d", i), value)
+		}
+		return kv.db.Compact(ctx, []byte{0}, []byte{0xff, 0xff}, false)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	levels, err := kv.db.SSTables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(levels[len(levels)-1]) < 2 || len(filesWith(t, filepath.Join(dir, record.MetaDir), secret)) == 0 {
+		t.Fatal("the secret is not where it must be erased")
+	}
+	if err := kv.Erase(ctx, cluster.KeyRange{Start: []byte("k"), End: []byte("l")}); err != nil {
+		t.Fatal(err)
+	}
+	if found := filesWith(t, dir, secret); found != nil {
+		t.Errorf("found in %q", found)
+	}
+}
+
+// TestEraseValueFiles: what was replaced goes from files that hold other values, too, of the range
+// and of tables beside it, and these stay.
+func TestEraseValueFiles(t *testing.T) {
+	dir := t.TempDir()
+	c := openAt(t, Options{Dir: dir})
+	kv := c.KV.(*KV)
+	secret := rand.Text() + rand.Text()
+	long := func(head string) []byte { return append([]byte(head), make([]byte, 2*separateBytes)...) }
+	set := func(key string, value []byte) {
+		t.Helper()
+		if err := kv.Update(cluster.Relaxed(ctx), func(txn cluster.Txn) error { return txn.Set([]byte(key), value) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("k1", long(secret))
+	set("k2", long("live"))
+	set("a", long("live"))
+	compact := func() {
+		t.Helper()
+		if err := kv.db.Compact(ctx, []byte{0}, []byte{0xff, 0xff}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	compact() // one file, which two tables use after the next one
+	for i := range 6000 {
+		value := make([]byte, 4<<10)
+		_, _ = rand.Read(value)
+		set(fmt.Sprintf("b%d", i), value)
+	}
+	compact()
+	files, err := kv.valueFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := slices.ContainsFunc(slices.Collect(maps.Values(files)), func(users []cluster.KeyRange) bool { return len(users) > 1 })
+	set("k1", long("new"))
+	if !shared || len(filesWith(t, dir, secret)) == 0 {
+		t.Fatalf("the secret is not where it must be erased: %v", files)
+	}
+	if err := kv.Erase(ctx, cluster.KeyRange{Start: []byte("k"), End: []byte("l")}); err != nil {
+		t.Fatal(err)
+	}
+	if found := filesWith(t, dir, secret); found != nil {
+		t.Errorf("found in %q", found)
+	}
+	if kv.values.policy().MaxBlobReferenceDepth != separateDepth {
+		t.Error("compactions go on to rewrite all values")
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err = openAt(t, Options{Dir: dir}).KV.View(ctx, func(r cluster.Reader) error {
+		for key, want := range map[string]string{"k1": "new", "k2": "live", "a": "live"} {
+			if v, err := r.Get([]byte(key)); !bytes.Equal(v, long(want)) || err != nil {
+				t.Errorf("%s: %d bytes, %v", key, len(v), err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -53,6 +53,7 @@ type KV struct {
 	reserveFile *diskspace.ReserveFile
 	marker      marker
 	logs        *metafs.LogFS
+	values      *separation
 	tail        *tail.File
 	erasing     sync.Mutex // held by who overwrites the tail
 	// using is held for reading by who keeps an iterator for long, and gives it up when

@@ -156,6 +156,8 @@ func openKV(o *Options, store record.StoreID, space *diskspace.Guard, files int,
 	}
 	compactions := newScheduler()
 	po := pebbleOptions(metafs.Stack(rollback, wait, h), h, cache, compactions, space.DiskBytes())
+	values := new(separation)
+	po.Experimental.ValueSeparationPolicy = values.policy
 	po.MaxOpenFiles = files
 	if o.MemTableBytes != 0 {
 		po.MemTableSize = min(po.MemTableSize, uint64(o.MemTableBytes))
@@ -182,7 +184,7 @@ func openKV(o *Options, store record.StoreID, space *diskspace.Guard, files int,
 		h.Disk.SetLimit(o.patience)
 		kv.closeMax, kv.stallMax = 2*o.patience, o.patience/2
 	}
-	kv.spaceWait, kv.reserveFile, kv.logs = wait, reserve, logs
+	kv.spaceWait, kv.reserveFile, kv.logs, kv.values = wait, reserve, logs, values
 	kv.marker.kv, kv.marker.guard = kv, rollback
 	kv.tail = tail.New(tail.Config{FS: o.fs, Path: o.fs.PathJoin(o.Dir, record.TailFile), DiskBytes: space.DiskBytes(), Log: o.Logger,
 		Half: o.tailHalf, Rest: o.tailRest})

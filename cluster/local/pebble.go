@@ -1,6 +1,7 @@
 package local
 
 import (
+	"sync/atomic"
 	"time"
 
 	"ogw/cluster/local/internal/metafs"
@@ -67,14 +68,26 @@ func pebbleOptions(fs vfs.FS, h *metafs.Health, cache *pebble.Cache, s *schedule
 	}
 	o.TargetFileSizes[0] = tableBytes
 	o.Experimental.CompactionScheduler = s
-	o.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
-		return pebble.ValueSeparationPolicy{
-			Enabled:               true,
-			MinimumSize:           separateBytes,
-			MaxBlobReferenceDepth: separateDepth,
-			RewriteMinimumAge:     time.Minute,
-			TargetGarbageRatio:    0.3,
-		}
-	}
 	return o
+}
+
+// separation is which values have files of their own.
+type separation struct {
+	// renew has compactions write all values that they meet to new files, instead of keeping
+	// the references to where they are.
+	renew atomic.Bool
+}
+
+func (s *separation) policy() pebble.ValueSeparationPolicy {
+	p := pebble.ValueSeparationPolicy{
+		Enabled:               true,
+		MinimumSize:           separateBytes,
+		MaxBlobReferenceDepth: separateDepth,
+		RewriteMinimumAge:     time.Minute,
+		TargetGarbageRatio:    0.3,
+	}
+	if s.renew.Load() {
+		p.MaxBlobReferenceDepth = 0
+	}
+	return p
 }
