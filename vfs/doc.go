@@ -132,7 +132,8 @@
 // uploads and runs one transaction that replaces extents and moves size,
 // times and version. If the inode's content is not the one that the
 // openFile began with (an object PUT replaced it), the dirty data is dropped
-// and the writers get ErrStale.
+// and the writers get ErrStale. All pieces are of one content, whose number (Epoch) stands
+// with them: a flush or a snapshot from before the PUT drops none that came after it.
 //
 // A flush merges what was written into the file as it is by then, within its transaction:
 // nothing of a snapshot is written. So what another process stored meanwhile stays, but

@@ -178,6 +178,47 @@ func TestTruncateBesideAppend(t *testing.T) {
 	wantFile(t, fs, ino, "0123")
 }
 
+// TestStaleFlushBesideWriter: a flush that finds its file replaced drops what was written to
+// the content before, and nothing that somebody wrote to the new one meanwhile.
+func TestStaleFlushBesideWriter(t *testing.T) {
+	fs := bucketFS(t, openTest(t, mem.New(mem.Options{})))
+	put(t, fs, "k", "old")
+	ino := mustLookup(t, fs, mustLookup(t, fs, RootIno, "bucket").Ino, "k").Ino
+	f, g := mustOpen(t, fs, ino, OpenRead|OpenWrite), mustOpen(t, fs, ino, OpenRead|OpenWrite)
+	_, err := f.WriteAt(bg, []byte("lost"), 0)
+	want(t, err, nil)
+	setKV(fs, &appendingKV{KV: fs.kv, then: func() {
+		put(t, fs, "k", "new")
+		_, err := g.WriteAt(bg, []byte("er"), 3)
+		want(t, err, nil)
+	}})
+	want(t, f.Sync(bg), ErrStale)
+	want(t, g.Sync(bg), nil)
+	want(t, g.Close(bg), nil)
+	want(t, f.Close(bg), nil)
+	wantFile(t, fs, ino, "newer")
+}
+
+// TestLateLoadBesideWriter: a view from before a PUT, which comes back after somebody wrote
+// to the new content, drops nothing of that.
+func TestLateLoadBesideWriter(t *testing.T) {
+	fs := bucketFS(t, openTest(t, mem.New(mem.Options{})))
+	put(t, fs, "k", "old")
+	ino := mustLookup(t, fs, mustLookup(t, fs, RootIno, "bucket").Ino, "k").Ino
+	f := mustOpen(t, fs, ino, OpenRead|OpenWrite)
+	h := hook(fs)
+	h.peeked = func() {
+		h.peeked = nil
+		put(t, fs, "k", "new")
+		_, err := f.WriteAt(bg, []byte("er"), 3)
+		want(t, err, nil)
+		f.of.dropSnapshot(false)
+	}
+	want(t, f.of.load(bg, true), nil)
+	want(t, f.Close(bg), nil)
+	wantFile(t, fs, ino, "newer")
+}
+
 // appendingKV calls then before the next transaction.
 type appendingKV struct {
 	cluster.KV

@@ -407,6 +407,8 @@ func (of *openFile) finishFlush(plan *flushPlan, err error) {
 		if len(kept) == 0 {
 			of.killPriv, of.pieces = false, nil
 		}
+	case of.epoch != plan.epoch: // its pieces were dropped, and others came (load)
+		of.writes -= plan.writes
 	case errors.Is(err, ErrStale):
 		of.captured, of.writes = 0, 0
 		of.dropPieces(err)

@@ -192,14 +192,14 @@ func (of *openFile) load(ctx context.Context, readable bool) error {
 	}
 	of.mu.Lock()
 	defer of.mu.Unlock()
-	old := of.snap
-	if old != nil && old.inode.Version > s.inode.Version || !readable && of.current() {
+	old, written := of.snap, len(of.pieces) > 0
+	if old != nil && old.inode.Version > s.inode.Version || written && of.epoch > s.inode.Epoch || !readable && of.current() {
 		s.release() // another load was faster, and saw more or can be read
 		return nil
 	}
 	of.snap = s
 	old.release()
-	if len(of.pieces) > 0 && s.inode.Epoch != of.epoch {
+	if written && s.inode.Epoch != of.epoch {
 		of.dropPieces(fmt.Errorf("inode %d was replaced: %w", of.ino, ErrStale))
 	}
 	return nil
