@@ -50,7 +50,7 @@ func (f *File) Allocate(ctx context.Context, mode AllocMode, off, length int64) 
 	if mode&AllocKeepSize != 0 {
 		return nil
 	}
-	return f.change(ctx, func(t cluster.Txn, o *op, n *record.Inode, id ContentID) error {
+	return f.changeEnd(ctx, func(t cluster.Txn, o *op, n *record.Inode, id ContentID) error {
 		if n.Size >= off+length {
 			return nil
 		}

@@ -171,7 +171,7 @@ func (a *appending) publish(ctx context.Context, ino Ino) (ObjectInfo, error) {
 	err := fmt.Errorf("object %q is being written: %w", a.key.Key, ErrConflict) // in each attempt
 	for range maxAppendAttempts {
 		var n *record.Inode
-		e := a.fs.updateFile(ctx, ino, func(t cluster.Txn, o *op) (err error) {
+		e := a.fs.updateEnd(ctx, ino, func(t cluster.Txn, o *op) (err error) {
 			n, err = a.store(ctx, t, o, ino)
 			return err
 		})
@@ -181,7 +181,11 @@ func (a *appending) publish(ctx context.Context, ino Ino) (ObjectInfo, error) {
 			a.c.Published(true)
 			return info, nil
 		}
-		if e = a.again(ctx, ino, e); e != nil {
+		var move *retargetError
+		if errors.As(e, &move) { // the content is another one by now: the blobs are copied
+			e = a.retarget(ctx, move.to)
+		}
+		if e != nil {
 			err = e
 			break
 		}
@@ -193,18 +197,6 @@ func (a *appending) publish(ctx context.Context, ino Ino) (ObjectInfo, error) {
 	return ObjectInfo{}, err
 }
 
-// again does what an attempt that ended with err needed, and returns nil if there was such.
-func (a *appending) again(ctx context.Context, ino Ino, err error) error {
-	var move *retargetError
-	switch {
-	case errors.As(err, &move): // the content is another one by now: the blobs are copied
-		return a.retarget(ctx, move.to)
-	case errors.Is(err, errUnflushed):
-		return a.fs.flushInode(ctx, ino)
-	}
-	return err
-}
-
 // store is the transaction that appends.
 func (a *appending) store(ctx context.Context, t cluster.Txn, o *op, ino Ino) (*record.Inode, error) {
 	n, err := a.find(ctx, t)
@@ -213,9 +205,6 @@ func (a *appending) store(ctx context.Context, t cluster.Txn, o *op, ino Ino) (*
 	}
 	if n.Ino != ino {
 		return nil, fmt.Errorf("object %q was replaced: %w", a.key.Key, ErrWriteOffset)
-	}
-	if a.fs.hasPieces(ino) { // acknowledged while the body came, and behind the end perhaps
-		return nil, errUnflushed
 	}
 	if err := o.contents.MakeWritable(t, n, a.fresh); err != nil {
 		return nil, err

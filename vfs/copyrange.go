@@ -83,7 +83,7 @@ func (f *File) copyByReference(ctx context.Context, off int64, src *File, srcOff
 			return 0, err
 		}
 		var copied, cleared int64
-		err = f.change(ctx, func(t cluster.Txn, o *op, dst *record.Inode, id ContentID) (err error) {
+		err = f.changeEnd(ctx, func(t cluster.Txn, o *op, dst *record.Inode, id ContentID) (err error) {
 			if err := perm.FlagsOf(dst).CheckWrite(off, dst.Size); err != nil {
 				return err
 			}

@@ -135,6 +135,12 @@
 // and the writers get ErrStale. All pieces are of one content, whose number (Epoch) stands
 // with them: a flush or a snapshot from before the PUT drops none that came after it.
 //
+// What moves the end of a file in a transaction of its own (a new size, O_TRUNC, AppendObject, a
+// range that is copied) and the writers through Files follow one another: writers wait, while
+// what they wrote before is stored and until the transaction is over (FS.updateEnd). So
+// what is appended goes behind the end that is stored, and nothing takes its place. They go on
+// before watchers are notified: a kernel may have to write pages before it drops them.
+//
 // A flush merges what was written into the file as it is by then, within its transaction:
 // nothing of a snapshot is written. So what another process stored meanwhile stays, but
 // where both wrote. What is read is a snapshot, which is compared with the store before

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -158,24 +159,125 @@ func TestAppendObjectBesideAppend(t *testing.T) {
 	wantFile(t, fs, ino, "0123456789pppp")
 }
 
-// TestTruncateBesideAppend: what was appended before a new size is cut with the rest.
-func TestTruncateBesideAppend(t *testing.T) {
+// TestEndMovesBesideAppend: what is appended while a transaction that moves the end commits
+// goes behind the end that this leaves.
+func TestEndMovesBesideAppend(t *testing.T) {
+	size := int64(4)
+	for _, c := range []struct {
+		name, want string
+		move       func(fs *FS, f *File, src *File) error
+	}{
+		{"SetAttr", "0123pppp", func(fs *FS, f, _ *File) error {
+			_, err := fs.SetAttr(bg, Root, f.Ino(), SetAttr{Size: &size})
+			return err
+		}},
+		{"OpenTrunc", "pppp", func(fs *FS, f, _ *File) error {
+			g, err := fs.Open(bg, Root, f.Ino(), OpenWrite|OpenTrunc)
+			if err == nil {
+				err = g.Close(bg)
+			}
+			return err
+		}},
+		{"Allocate", "0123456789\x00\x00pppp", func(_ *FS, f, _ *File) error { return f.Allocate(bg, 0, 0, 12) }},
+		{"CopyRange", "01234abcdefgpppp", func(_ *FS, f, src *File) error {
+			_, err := f.CopyRange(bg, 5, src, 0, 7)
+			return err
+		}},
+		{"AppendObject", "0123456789S3S3S3pppp", func(fs *FS, f, _ *File) error {
+			_, err := fs.AppendObject(bg, ObjectName{"bucket", "k"}, 10, strings.NewReader("S3S3S3"), PutOptions{Size: 6})
+			return err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			fs := bucketFS(t, openTestWith(t, mem.New(mem.Options{}), Config{InlineBytes: 4}))
+			put(t, fs, "k", "0123456789")
+			put(t, fs, "src", "abcdefg")
+			bucket := mustLookup(t, fs, RootIno, "bucket").Ino
+			f := mustOpen(t, fs, mustLookup(t, fs, bucket, "k").Ino, OpenRead|OpenWrite)
+			src := mustOpen(t, fs, mustLookup(t, fs, bucket, "src").Ino, OpenRead)
+			_, err := f.WriteAt(bg, []byte("0"), 0)
+			want(t, err, nil)
+			want(t, f.Sync(bg), nil)
+			appended := make(chan error, 1)
+			h := hook(fs)
+			h.commits = func() {
+				h.commits = nil
+				go func() {
+					_, err := f.Append(bg, []byte("pppp"))
+					appended <- err
+				}()
+				time.Sleep(20 * time.Millisecond)
+			}
+			want(t, c.move(fs, f, src), nil)
+			want(t, <-appended, nil)
+			want(t, src.Close(bg), nil)
+			want(t, f.Close(bg), nil)
+			wantFile(t, fs, f.Ino(), c.want)
+		})
+	}
+}
+
+// TestTruncateBusyAppender: a file that is cut to nothing again and again has what was
+// appended since, from its beginning on.
+func TestTruncateBusyAppender(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		ino := mustFile(t, fs, RootIno, "log")
+		f := mustOpen(t, fs, ino, OpenRead|OpenWrite)
+		stop, done := make(chan struct{}), make(chan error)
+		go func() {
+			for {
+				if _, err := f.Append(bg, []byte("line\n")); err != nil {
+					done <- err
+					return
+				}
+				select {
+				case <-stop:
+					done <- nil
+					return
+				default:
+				}
+			}
+		}()
+		for range 20 {
+			g := mustOpen(t, fs, ino, OpenWrite|OpenTrunc)
+			want(t, g.Close(bg), nil)
+			a, err := fs.GetAttr(bg, ino)
+			want(t, err, nil)
+			text := make([]byte, a.Size)
+			n, err := f.ReadAt(bg, text, 0)
+			if err != nil && err != io.EOF || bytes.IndexByte(text[:n], 0) >= 0 {
+				t.Fatalf("%v; zeros at %d of %d bytes", err, bytes.IndexByte(text[:n], 0), n)
+			}
+		}
+		close(stop)
+		want(t, <-done, nil)
+		want(t, f.Close(bg), nil)
+	})
+}
+
+// TestMoveGivenUp: who waits for one that moves the end goes on when that fails, or when he is
+// not to wait any more.
+func TestMoveGivenUp(t *testing.T) {
 	fs := openTest(t, mem.New(mem.Options{}))
 	ino := mustFile(t, fs, RootIno, "f")
 	f := mustOpen(t, fs, ino, OpenRead|OpenWrite)
-	_, err := f.WriteAt(bg, []byte("0123456789"), 0)
+	h := hook(fs)
+	h.commits = func() {
+		h.commits = nil
+		ctx, cancel := context.WithTimeout(bg, 10*time.Millisecond)
+		defer cancel()
+		_, err := f.WriteAt(ctx, []byte("x"), 0)
+		want(t, err, context.DeadlineExceeded)
+	}
+	size, other := int64(4), int64(1)
+	_, err := fs.SetAttr(bg, Root, ino, SetAttr{Size: &size})
 	want(t, err, nil)
-	want(t, f.Sync(bg), nil)
-	kv := &appendingKV{KV: fs.kv, then: func() {
-		_, err := f.Append(bg, []byte("pppp"))
-		want(t, err, nil)
-	}}
-	setKV(fs, kv)
-	size := int64(4)
-	_, err = fs.SetAttr(bg, Root, ino, SetAttr{Size: &size})
+	_, err = fs.SetAttr(bg, Root, ino, SetAttr{Size: &size, GuardCtimeNS: &other})
+	want(t, err, ErrConflict)
+	_, err = f.WriteAt(bg, []byte("x"), 0)
 	want(t, err, nil)
 	want(t, f.Close(bg), nil)
-	wantFile(t, fs, ino, "0123")
+	wantFile(t, fs, ino, "x\x00\x00\x00")
 }
 
 // TestStaleFlushBesideWriter: a flush that finds its file replaced drops what was written to

@@ -118,7 +118,7 @@ func checkOpen(n *record.Inode, flags OpenFlags) error {
 // durable.
 func (f *File) truncate(ctx context.Context) error {
 	cut := false
-	err := f.change(ctx, func(t cluster.Txn, o *op, n *record.Inode, id ContentID) error {
+	err := f.changeEnd(ctx, func(t cluster.Txn, o *op, n *record.Inode, id ContentID) error {
 		if err := perm.FlagsOf(n).CheckFree(); err != nil {
 			return err
 		}
@@ -140,15 +140,27 @@ func (f *File) markUnsaved() {
 
 // change runs one transaction over the flushed inode, which it stores with new
 // times and without privileges, as the kernel's file_modified does.
-func (f *File) change(ctx context.Context, fn func(t cluster.Txn, o *op, n *record.Inode, id ContentID) error) error {
+func (f *File) change(ctx context.Context, fn fileChange) error {
 	if err := f.fs.flushInode(ctx, f.of.ino); err != nil {
 		return err
 	}
+	return f.changeBy(ctx, f.fs.updateFile, fn)
+}
+
+// changeEnd is change for what moves the end of the file (updateEnd).
+func (f *File) changeEnd(ctx context.Context, fn fileChange) error {
+	return f.changeBy(ctx, f.fs.updateEnd, fn)
+}
+
+// fileChange changes n within a transaction; id is an unused number.
+type fileChange func(t cluster.Txn, o *op, n *record.Inode, id ContentID) error
+
+func (f *File) changeBy(ctx context.Context, update func(context.Context, Ino, func(cluster.Txn, *op) error) error, fn fileChange) error {
 	id, err := f.fs.ids.Take(ctx)
 	if err != nil {
 		return err
 	}
-	return f.fs.updateFile(ctx, f.of.ino, func(t cluster.Txn, o *op) error {
+	return update(ctx, f.of.ino, func(t cluster.Txn, o *op) error {
 		n, err := record.GetInode(t, f.of.ino)
 		if err != nil {
 			return err

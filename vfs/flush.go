@@ -211,12 +211,6 @@ func (of *openFile) awaitUploads(ctx context.Context, plan *flushPlan) error {
 	return first
 }
 
-// flushPos is how far a flush came.
-type flushPos struct {
-	item int
-	off  int64
-}
-
 // publish stores the items in as many transactions as it takes, each of
 // which leaves a consistent file.
 func (of *openFile) publish(ctx context.Context, plan *flushPlan) error {

@@ -25,6 +25,7 @@ type op struct {
 	removals session.Removals // of last links; openers wait for the outcome
 	contents content.Change
 	durable  commits.Effect
+	move     *session.Move // of updateEnd; else nil
 	feed     feed.Batch
 	later    followUps
 }
@@ -45,8 +46,8 @@ type effect interface {
 // effects are all that an operation has, in the order in which they end: who is
 // notified of a change finds marks and open files as they are after it, and what
 // follows is a change of its own.
-func (o *op) effects() [5]effect {
-	return [...]effect{&o.removals, &o.contents, &o.durable, &o.feed, &o.later}
+func (o *op) effects() [6]effect {
+	return [...]effect{&o.removals, &o.contents, &o.durable, o.move, &o.feed, &o.later}
 }
 
 func (fs *FS) newOp(ctx context.Context, relaxed uint64) *op {

@@ -156,6 +156,12 @@ func (it *flushItem) item() content.Item {
 	return x
 }
 
+// flushPos is how far a flush came.
+type flushPos struct {
+	item int
+	off  int64
+}
+
 // storedUpTo marks the blobs that a transaction has named: they stay, wherever the rest
 // of the flush goes.
 func (p *flushPlan) storedUpTo(pos flushPos) {

@@ -8,7 +8,6 @@ import (
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/posixacl"
 	"ogw/vfs/internal/record"
-	"ogw/vfs/internal/tokens"
 	"ogw/vfs/internal/xattr"
 )
 
@@ -57,30 +56,17 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 	if set.Size != nil && *set.Size < 0 || !set.validTimes() || !set.validIDs() {
 		return Attr{}, ErrInvalid
 	}
-	token := tokens.Take(ctx) // for the attempt that sets them
-	for attempt := 0; ; attempt++ {
-		a, err = fs.setAttr(tokens.Again(ctx, token), cred, ino, set, attempt == maxFlushAttempts)
-		if !errors.Is(err, errUnflushed) {
-			return a, err
-		}
-	}
-}
-
-// setAttr is SetAttr once. Where something was written between its flush and a new size, it
-// returns errUnflushed, but for the last time.
-func (fs *FS) setAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr, last bool) (a Attr, err error) {
-	of, before, cut := fs.keepsTimes(ctx, ino, &set), (*timesSet)(nil), false
-	if of == nil && (set.Size != nil || set.timesSet() || set.setsID()) {
+	of, before, cut, update := fs.keepsTimes(ctx, ino, &set), (*timesSet)(nil), false, fs.updateFile
+	if set.Size != nil {
+		update = fs.updateEnd
+	} else if of == nil && (set.timesSet() || set.setsID()) {
 		// What was written before must not come after, with other times or to
 		// take the new setuid away.
 		if err := fs.flushInode(ctx, ino); err != nil {
 			return Attr{}, err
 		}
 	}
-	err = fs.updateFile(ctx, ino, func(t cluster.Txn, o *op) error {
-		if set.Size != nil && !last && fs.hasPieces(ino) {
-			return errUnflushed
-		}
+	err = update(ctx, ino, func(t cluster.Txn, o *op) error {
 		n, dirTime, err := getInodeAndTime(t, ino, true)
 		if err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/tokens"
 )
 
 // flush stores all that was written before. It is as durable as ctx asks.
@@ -117,6 +118,27 @@ func (fs *FS) flushInode(ctx context.Context, ino Ino) error {
 		return err
 	}
 	return nil
+}
+
+// updateEnd is updateFile for what moves the end of ino, or stores bytes behind it: all that was
+// written through Files is stored before, and who writes now waits for the outcome. Else
+// bytes that are acknowledged while the transaction commits would be at the end of before.
+func (fs *FS) updateEnd(ctx context.Context, ino Ino, fn func(t cluster.Txn, o *op) error) error {
+	token := tokens.Take(ctx) // as of updateFile
+	return fs.contents.Fit(ctx, ino, func() error {
+		if err := fs.flushInode(ctx, ino); err != nil { // the most of it, while others write
+			return err
+		}
+		move := fs.session.Open.BeginMove(ino, func() { fs.contentCommitted(ino) })
+		defer move.End()
+		if err := fs.flushInode(ctx, ino); err != nil {
+			return err
+		}
+		return fs.update(tokens.Again(ctx, token), func(t cluster.Txn, o *op) error {
+			o.move = move
+			return fn(t, o)
+		})
+	})
 }
 
 // hasPieces reports whether this process wrote to the file and did not flush

@@ -228,11 +228,20 @@ func (of *openFile) room(mine []*chunk) (n int) {
 }
 
 // lockForWrite returns with mu held, a current snapshot, and a spare number, but
-// for Rewrite: a store that is full gives none.
+// for Rewrite: a store that is full gives none. It waits for who moves the end.
 func (of *openFile) lockForWrite(ctx context.Context, f *File) error {
 	for {
 		if err := of.lock(ctx); err != nil {
 			return err
+		}
+		if moving := of.fs.session.Open.Moving(of.ino); moving != nil {
+			of.mu.Unlock()
+			select {
+			case <-moving:
+				continue
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
 		if f.wrote && f.epoch != of.snap.inode.Epoch {
 			of.mu.Unlock()

@@ -28,12 +28,7 @@ func (r *Removals) Begin(ino record.Ino) (used bool) {
 		s.orphans[ino] = struct{}{}
 		return true
 	}
-	m := s.unlinking[ino]
-	if m == nil {
-		m = &unlinkMark{done: make(chan struct{})}
-		s.unlinking[ino] = m
-	}
-	m.n++
+	s.unlinking.begin(ino)
 	r.inos = append(r.inos, ino)
 	return false
 }
@@ -53,12 +48,7 @@ func (r *Removals) end() {
 		s := t.shard(ino)
 		s.mu.Lock()
 		t.removed[ino%leftSlots].Store(t.removals.Add(1))
-		if m := s.unlinking[ino]; m != nil {
-			if m.n--; m.n == 0 {
-				delete(s.unlinking, ino)
-				close(m.done)
-			}
-		}
+		s.unlinking.end(ino)
 		s.mu.Unlock()
 	}
 }

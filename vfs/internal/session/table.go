@@ -51,6 +51,8 @@ type Table struct {
 	leaves atomic.Uint64            // written files that left
 	left   [leftSlots]atomic.Uint64 // leaves, when the last of a slot left; changed under the shard's mu
 
+	moves atomic.Int64 // marks in all moving
+
 	removals atomic.Uint64            // inodes marked by transactions that are over
 	removed  [leftSlots]atomic.Uint64 // removals, when the last of a slot was; changed under the shard's mu
 
@@ -71,7 +73,8 @@ const (
 type tableShard struct {
 	mu        sync.Mutex
 	files     map[record.Ino]use
-	unlinking map[record.Ino]*unlinkMark
+	unlinking inodeMarks
+	moving    inodeMarks // see Move
 	// orphans are inodes in use that may have lost their last link. Who ends
 	// the last use takes them out.
 	orphans map[record.Ino]struct{}
@@ -83,16 +86,35 @@ type use struct {
 	users int
 }
 
-type unlinkMark struct {
-	n    int           // transactions that marked it
+// inodeMarks are inodes that some wait for.
+type inodeMarks map[record.Ino]*inodeMark
+
+type inodeMark struct {
+	n    int           // operations that marked it
 	done chan struct{} // closed when the last of them ended
+}
+
+func (m inodeMarks) begin(ino record.Ino) {
+	if m[ino] == nil {
+		m[ino] = &inodeMark{done: make(chan struct{})}
+	}
+	m[ino].n++
+}
+
+func (m inodeMarks) end(ino record.Ino) {
+	x := m[ino]
+	if x.n--; x.n == 0 {
+		delete(m, ino)
+		close(x.done)
+	}
 }
 
 func (t *Table) init(store Inodes) {
 	t.store = store
 	for i := range t.shards {
 		t.shards[i].files = make(map[record.Ino]use)
-		t.shards[i].unlinking = make(map[record.Ino]*unlinkMark)
+		t.shards[i].unlinking = make(inodeMarks)
+		t.shards[i].moving = make(inodeMarks)
 		t.shards[i].orphans = make(map[record.Ino]struct{})
 	}
 }
