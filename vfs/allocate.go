@@ -114,11 +114,8 @@ func (f *File) seek(ctx context.Context, off int64, data bool) (int64, error) {
 	of := f.of
 	for attempt := 1; ; attempt++ {
 		at, gen, err := of.trySeek(ctx, off, data)
-		if err == nil || errors.Is(err, ErrNoData) || attempt == maxReadAttempts || ctx.Err() != nil {
+		if err == nil || errors.Is(err, ErrNoData) || attempt == maxReadAttempts || ctx.Err() != nil || !of.again(gen, err) {
 			return at, err
-		}
-		if gen == of.gen.Load() {
-			of.gen.CompareAndSwap(gen, gen+1)
 		}
 	}
 }
@@ -126,7 +123,7 @@ func (f *File) seek(ctx context.Context, off int64, data bool) (int64, error) {
 // trySeek walks the pieces and the stored segments side by side.
 func (of *openFile) trySeek(ctx context.Context, off int64, data bool) (at int64, gen uint64, err error) {
 	if err := of.rlock(ctx); err != nil {
-		return 0, of.gen.Load(), err
+		return 0, noSnapshot, err
 	}
 	snap, size := of.snap, of.size()
 	var dirty [][2]int64

@@ -25,7 +25,7 @@ func (f *File) CopyRange(ctx context.Context, off int64, src *File, srcOff, n in
 	if off < 0 || srcOff < 0 || n < 0 {
 		return 0, fmt.Errorf("%w: range %d, %d+%d", ErrInvalid, off, srcOff, n)
 	}
-	if f.of == src.of && srcOff < off+n && off < srcOff+n {
+	if f.of == src.of && max(off-srcOff, srcOff-off) < n {
 		return 0, fmt.Errorf("%w: ranges of one file overlap", ErrInvalid)
 	}
 	if err := f.renew(ctx); err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -319,6 +320,47 @@ func TestLateLoadBesideWriter(t *testing.T) {
 	want(t, f.of.load(bg, true), nil)
 	want(t, f.Close(bg), nil)
 	wantFile(t, fs, ino, "newer")
+}
+
+// TestFailedLoad: a read that cannot load what it reads asks once, and not for as long as
+// the engine's patience times the attempts.
+func TestFailedLoad(t *testing.T) {
+	fs := openTest(t, mem.New(mem.Options{}))
+	f := mustOpen(t, fs, mustFile(t, fs, RootIno, "f"), OpenRead|OpenWrite)
+	_, err := f.WriteAt(bg, []byte("x"), 0)
+	want(t, err, nil)
+	h, asked := hook(fs), 0
+	for _, read := range []func() error{
+		func() error { _, err := f.ReadAt(bg, make([]byte, 1), 0); return err },
+		func() error { _, err := f.SeekData(bg, 0); return err },
+	} {
+		f.of.dropSnapshot(false)
+		h.peek = func(func(cluster.Reader) error) error {
+			asked++
+			return cluster.ErrUnavailable
+		}
+		want(t, read(), ErrUnavailable)
+		h.peek = nil
+		want(t, read(), nil)
+	}
+	if asked != 2 {
+		t.Errorf("asked the engine %d times for 2 reads", asked)
+	}
+	want(t, f.Close(bg), nil)
+}
+
+// TestCopyRangeOverlap: ranges overlap however long they are.
+func TestCopyRangeOverlap(t *testing.T) {
+	fs := openTest(t, mem.New(mem.Options{}))
+	f := mustOpen(t, fs, mustFile(t, fs, RootIno, "f"), OpenRead|OpenWrite)
+	_, err := f.WriteAt(bg, []byte("0123456789"), 0)
+	want(t, err, nil)
+	for _, off := range []int64{0, 5} {
+		_, err := f.CopyRange(bg, off, f, 5-off, math.MaxInt64)
+		want(t, err, ErrInvalid)
+	}
+	want(t, f.Close(bg), nil)
+	wantFile(t, fs, f.Ino(), "0123456789")
 }
 
 // appendingKV calls then before the next transaction.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -262,11 +263,26 @@ func (of *openFile) read(ctx context.Context, p []byte, off int64) (int, error) 
 		if attempt == maxReadAttempts {
 			return n, of.busy(ctx, err)
 		}
-		if !errors.Is(err, ErrStale) && gen == of.gen.Load() {
+		if !of.again(gen, err) {
 			return n, err
 		}
-		of.gen.CompareAndSwap(gen, gen+1) // the snapshot is too old for pages not loaded yet
 	}
+}
+
+// noSnapshot stands for the generation of a snapshot that could not be loaded.
+const noSnapshot = math.MaxUint64
+
+// again reports whether what ended with an error may succeed with another snapshot than that
+// of gen, which is too old for pages not loaded yet and not used any more.
+func (of *openFile) again(gen uint64, err error) bool {
+	switch stale := errors.Is(err, ErrStale); {
+	case gen == noSnapshot:
+		return stale || errors.Is(err, ErrConflict)
+	case !stale && gen == of.gen.Load():
+		return false
+	}
+	of.gen.CompareAndSwap(gen, gen+1)
+	return true
 }
 
 // busy turns the ErrStale of a read, if another process changes the file again and again
@@ -283,7 +299,7 @@ func (of *openFile) busy(ctx context.Context, err error) error {
 
 func (of *openFile) tryRead(ctx context.Context, p []byte, off int64) (n int, gen uint64, err error) {
 	if err := of.rlock(ctx); err != nil {
-		return 0, of.gen.Load() + 1, err
+		return 0, noSnapshot, err
 	}
 	snap, size := of.snap, of.size()
 	gen = snap.gen
