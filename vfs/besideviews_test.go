@@ -136,7 +136,7 @@ func TestBesideOldInode(t *testing.T) {
 		fa.of.mu.Lock()
 		fa.of.snap.at = time.Time{}
 		fa.of.mu.Unlock()
-		fa.of.dropSnapshot(true) // as the collector does, of one that is a second old
+		fa.of.dropSnapshot(noContent) // as the collector does, of one that is a second old
 		writeThrough(t, fb, "new+", 0)
 		want(t, fb.Sync(bg), nil)
 		a, _, err := fa.Refresh(bg)

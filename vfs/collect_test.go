@@ -51,6 +51,31 @@ func readAll(t *testing.T, fs *FS, ino Ino) []byte {
 	return p
 }
 
+// TestCollectOverwrittenInOpenFile: what was overwritten in a file goes though that stays open,
+// and was read since.
+func TestCollectOverwrittenInOpenFile(t *testing.T) {
+	c := mem.New(mem.Options{})
+	fs := openContentTest(t, c, Config{Now: later})
+	f := mustOpen(t, fs, mustFile(t, fs, RootIno, "f"), OpenRead|OpenWrite)
+	for v := byte(1); v <= 2; v++ {
+		_, err := f.WriteAt(bg, bytes.Repeat([]byte{v}, 300<<10), 0)
+		want(t, err, nil)
+		want(t, f.Sync(bg), nil)
+	}
+	got := make([]byte, 1)
+	_, err := f.ReadAt(bg, got, 0)
+	want(t, err, nil)
+	both := countBlobs(t, c)
+	collect(t, fs)
+	if n := countBlobs(t, c); n != both/2 {
+		t.Errorf("%d blobs are left of %d", n, both)
+	}
+	if _, err = f.ReadAt(bg, got, 1000); err != nil || got[0] != 2 {
+		t.Errorf("read %d: %v", got[0], err)
+	}
+	want(t, f.Close(bg), nil)
+}
+
 func collect(t *testing.T, fs *FS) {
 	t.Helper()
 	for {

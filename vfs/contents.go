@@ -32,12 +32,13 @@ func (s contentSpace) Durably(ctx context.Context) context.Context { return s.fs
 func (s contentSpace) SyncRelaxed(ctx context.Context) error { return s.fs.syncRelaxed(ctx) }
 
 // DropSnapshots implements content.Namespace.
-func (s contentSpace) DropSnapshots() { s.fs.dropSnapshots(true) }
-
-// dropSnapshots has all open files drop theirs; if old, those that are not used any more.
-func (fs *FS) dropSnapshots(old bool) {
-	fs.eachOpen(func(of *openFile) { of.dropSnapshot(old) })
+func (s contentSpace) DropSnapshots(too func(ContentID) bool) {
+	s.fs.eachOpen(func(of *openFile) { of.dropSnapshot(too) })
 }
+
+// anyContent and noContent are for openFile.dropSnapshot.
+func anyContent(ContentID) bool { return true }
+func noContent(ContentID) bool  { return false }
 
 // Collect runs one pass of the collector: what is queued for deletion goes, and the
 // orphans of processes that are gone. It returns how many queue entries it finished.

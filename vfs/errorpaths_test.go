@@ -315,7 +315,7 @@ func TestLateLoadBesideWriter(t *testing.T) {
 		put(t, fs, "k", "new")
 		_, err := f.WriteAt(bg, []byte("er"), 3)
 		want(t, err, nil)
-		f.of.dropSnapshot(false)
+		f.of.dropSnapshot(anyContent)
 	}
 	want(t, f.of.load(bg, true), nil)
 	want(t, f.Close(bg), nil)
@@ -334,7 +334,7 @@ func TestFailedLoad(t *testing.T) {
 		func() error { _, err := f.ReadAt(bg, make([]byte, 1), 0); return err },
 		func() error { _, err := f.SeekData(bg, 0); return err },
 	} {
-		f.of.dropSnapshot(false)
+		f.of.dropSnapshot(anyContent)
 		h.peek = func(func(cluster.Reader) error) error {
 			asked++
 			return cluster.ErrUnavailable

@@ -42,7 +42,7 @@ func Open(ctx context.Context, c *cluster.Cluster, cfg Config) (*FS, error) {
 	}
 	fs.session = session.New(lease, orphanStore{fs})
 	fs.session.OnRecall(fs.feed.RecallAttrs)
-	fs.session.OnCrowded(func() { fs.dropSnapshots(false) })
+	fs.session.OnCrowded(func() { fs.contents.DropSnapshots(anyContent) })
 	fs.openLocks()
 	fs.tokens = tokens.NewBook(c.KV, fs.session)
 	fs.quarantine = fs.newQuarantine()

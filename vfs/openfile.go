@@ -433,11 +433,12 @@ func (of *openFile) releaseKept(marks []keptMark) {
 	of.kept = slices.DeleteFunc(of.kept, func(k keptMark) bool { return slices.Contains(marks, k) })
 }
 
-// dropSnapshot lets go of the snapshot; if old, only of one that is not used any more.
-func (of *openFile) dropSnapshot(old bool) {
+// dropSnapshot lets go of a snapshot that is not used any more, and of a current one if it
+// reads a content for which too is true: who reads next loads another one.
+func (of *openFile) dropSnapshot(too func(ContentID) bool) {
 	of.mu.Lock()
 	defer of.mu.Unlock()
-	if old && of.current() {
+	if of.current() && (of.snap.reader == nil || !too(of.snap.inode.Content)) {
 		return
 	}
 	of.snap.release()

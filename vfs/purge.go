@@ -132,7 +132,7 @@ func (fs *FS) purgeEvents(ctx context.Context, events []feed.Event) error {
 		fs.attrs.Forget(e.Ino)
 		if of := fs.opened(e.Ino); of != nil && !e.Entry {
 			of.contentCommitted()
-			of.dropSnapshot(true)
+			of.dropSnapshot(noContent)
 		}
 	}
 	fs.feed.Notify(context.Background(), events...)

@@ -119,13 +119,18 @@ func (s *Store) queued(ctx context.Context, from, end []byte) (page []record.Que
 	return page, next, err
 }
 
-// dropOldSnapshots lets go of contents that open files hold without need.
+// dropOldSnapshots lets go of contents that open files hold without need. What was queued of a
+// content that has its inode still, no snapshot from here on needs: so files that stay
+// open, and are read, load theirs anew.
 func (s *Store) dropOldSnapshots(page []record.QueueEntry) {
+	queued := make(map[record.ContentID]bool)
 	for i := range page {
-		if s.Pins.Pinned(page[i].Content) {
-			s.DropSnapshots()
-			return
+		if c := page[i].Content; s.Pins.Pinned(c) {
+			queued[c] = true
 		}
+	}
+	if len(queued) > 0 {
+		s.DropSnapshots(func(c record.ContentID) bool { return queued[c] })
 	}
 }
 

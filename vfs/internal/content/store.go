@@ -66,8 +66,9 @@ type Namespace interface {
 	Durably(ctx context.Context) context.Context
 	// SyncRelaxed makes the relaxed commits of this process durable.
 	SyncRelaxed(ctx context.Context) error
-	// DropSnapshots lets go of contents that open files keep without need.
-	DropSnapshots()
+	// DropSnapshots lets go of contents that open files keep without need, and of those
+	// for which too is true, but for what is being read.
+	DropSnapshots(too func(record.ContentID) bool)
 }
 
 // New returns a Store.
