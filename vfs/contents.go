@@ -36,6 +36,18 @@ func (s contentSpace) DropSnapshots(too func(ContentID) bool) {
 	s.fs.eachOpen(func(of *openFile) { of.dropSnapshot(too) })
 }
 
+// dropSnapshot lets go of a snapshot that is not used any more, and of a current one if it
+// reads a content for which too is true: who reads next loads another one.
+func (of *openFile) dropSnapshot(too func(ContentID) bool) {
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	if of.current() && (of.snap.reader == nil || !too(of.snap.inode.Content)) {
+		return
+	}
+	of.snap.release()
+	of.snap = nil
+}
+
 // anyContent and noContent are for openFile.dropSnapshot.
 func anyContent(ContentID) bool { return true }
 func noContent(ContentID) bool  { return false }

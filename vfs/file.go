@@ -101,19 +101,6 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 	return f, nil
 }
 
-// checkOpen is for opening n by who may.
-func checkOpen(n *record.Inode, flags OpenFlags) error {
-	switch {
-	case flags&(OpenFlagged|OpenRewrites) != 0:
-		return nil
-	case flags&(OpenTrunc|OpenAnywhere) != 0:
-		return perm.FlagsOf(n).CheckFree()
-	case flags&OpenWrite != 0:
-		return perm.FlagsOf(n).CheckWritable()
-	}
-	return nil
-}
-
 // truncate is O_TRUNC. What was empty gets new times, which Close does not make
 // durable.
 func (f *File) truncate(ctx context.Context) error {

@@ -98,6 +98,19 @@ func (f *File) Refresh(ctx context.Context) (a Attr, storedNS int64, err error) 
 	return f.of.refresh(ctx)
 }
 
+// checkOpen is for opening n by who may.
+func checkOpen(n *record.Inode, flags OpenFlags) error {
+	switch {
+	case flags&(OpenFlagged|OpenRewrites) != 0:
+		return nil
+	case flags&(OpenTrunc|OpenAnywhere) != 0:
+		return perm.FlagsOf(n).CheckFree()
+	case flags&OpenWrite != 0:
+		return perm.FlagsOf(n).CheckWritable()
+	}
+	return nil
+}
+
 // opens checks whether n can be opened by who may, and notes what it is like.
 func (f *File) opens(n *record.Inode) error {
 	if err := checkOpen(n, f.flags); err != nil || f.fs.feed.Complete() {

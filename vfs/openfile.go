@@ -382,19 +382,6 @@ func (of *openFile) readPart(ctx context.Context, snap *fileSnap, part *readPart
 	return err
 }
 
-// contentCommitted comes after a commit that changed what is stored.
-func (of *openFile) contentCommitted() {
-	of.gen.Add(1)
-	of.readIn.Store(0)
-}
-
-// contentCommitted notifies ino's open file, if it has one.
-func (fs *FS) contentCommitted(ino Ino) {
-	if of := fs.opened(ino); of != nil {
-		of.contentCommitted()
-	}
-}
-
 // keep notifies f's Keeper of a write, unless that is one that it has (Rewrite).
 // Under mu, with the bytes in.
 func (of *openFile) keep(ctx context.Context, f *File, p []byte, off int64, killPriv bool) {
@@ -431,16 +418,4 @@ func (of *openFile) releaseKept(marks []keptMark) {
 		ReleaseKept(of.ino, upTo)
 	}
 	of.kept = slices.DeleteFunc(of.kept, func(k keptMark) bool { return slices.Contains(marks, k) })
-}
-
-// dropSnapshot lets go of a snapshot that is not used any more, and of a current one if it
-// reads a content for which too is true: who reads next loads another one.
-func (of *openFile) dropSnapshot(too func(ContentID) bool) {
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	if of.current() && (of.snap.reader == nil || !too(of.snap.inode.Content)) {
-		return
-	}
-	of.snap.release()
-	of.snap = nil
 }

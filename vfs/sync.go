@@ -120,6 +120,19 @@ func (fs *FS) flushInode(ctx context.Context, ino Ino) error {
 	return nil
 }
 
+// contentCommitted comes after a commit that changed what is stored.
+func (of *openFile) contentCommitted() {
+	of.gen.Add(1)
+	of.readIn.Store(0)
+}
+
+// contentCommitted notifies ino's open file, if it has one.
+func (fs *FS) contentCommitted(ino Ino) {
+	if of := fs.opened(ino); of != nil {
+		of.contentCommitted()
+	}
+}
+
 // updateEnd is updateFile for what moves the end of ino, or stores bytes behind it: all that was
 // written through Files is stored before, and who writes now waits for the outcome. Else
 // bytes that are acknowledged while the transaction commits would be at the end of before.
