@@ -199,7 +199,7 @@ func (m *Mounts) adopt(c *connection) {
 	m.list = append(m.list, c)
 	m.elect()
 	if !c.raw.primary.Load() {
-		c.raw.opt.Logger.Warn("a mount that cannot share what the kernel keeps with the first: names are looked up each time, what is written leaves no pages, and no file may be mapped for writing through both",
+		c.raw.opt.Logger.Info("a mount that cannot share what the kernel keeps with the first: names are looked up each time, what is written leaves no pages, and no file may be mapped for writing through both",
 			"io_uring", c.ring != nil)
 	}
 	go func() {
