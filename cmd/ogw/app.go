@@ -43,10 +43,11 @@ func newApp(env *environment) *cli.App {
 }
 
 // finish makes wrong flags of every command usage errors, and keeps "(default:
-// false)" out of its help.
+// false)" out of its help. An argument "help" or "h" is a name, as in "ogw user add h":
+// the library would print the help instead, and report success.
 func finish(commands []*cli.Command, f cli.OnUsageErrorFunc) {
 	for _, c := range commands {
-		c.OnUsageError = f
+		c.OnUsageError, c.HideHelpCommand = f, true
 		for _, flag := range c.Flags {
 			if b, ok := flag.(*cli.BoolFlag); ok {
 				b.DisableDefaultText = true

@@ -39,7 +39,6 @@ func backupCommand(env *environment) *cli.Command {
 		Description: placeHelp + `
 Only what the target does not hold is moved. A backup that was interrupted goes
 on with the next one.`,
-		HideHelpCommand: true,
 		Flags: append(append(commonFlags(), placeFlags()...),
 			&cli.StringFlag{Name: "key-file", Usage: "seal the secrets of the store in the backup with the first key in `FILE`"},
 			&cli.BoolFlag{Name: "without-secrets", Usage: "leave out the secrets of the store: users need new keys, NFS clients mount again"},

@@ -16,7 +16,7 @@ import (
 func bucketCommand(env *environment) *cli.Command {
 	sub := operations(func(op string) command { return &bucket{common: common{env: env}, op: op} })
 	return &cli.Command{
-		Name: "bucket", Usage: "add, list, set and remove buckets, and count what they hold", HideHelpCommand: true,
+		Name: "bucket", Usage: "add, list, set and remove buckets, and count what they hold",
 		Action: noSubcommand,
 		Subcommands: []*cli.Command{
 			sub("add", "make a bucket", "NAME",

@@ -297,6 +297,29 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// An argument that reads "help" is a name, as any other: nothing succeeds without
+// having done what it is named for.
+func TestHelpIsAName(t *testing.T) {
+	w := newWorld(t)
+	for _, args := range [][]string{{"whereis"}, {"stop"}, {"audit"}, {"bucket", "show"}, {"user", "key", "add"}, {"backup", "list"}, {"mount"}} {
+		for _, word := range []string{"h", "help"} {
+			if out, _, code := w.ogw(append(args, word)...); code == 0 || strings.Contains(out, "USAGE") {
+				t.Errorf("ogw %q %s: %d %s", args, word, code, out)
+			}
+		}
+	}
+	d := w.serve(anyPort...)
+	w.ok("user", "add", "alice")
+	for _, args := range [][]string{{"user", "add", "h"}, {"group", "add", "help"}, {"group", "join", "help", "h"}, {"group", "join", "help", "alice"}} {
+		w.ok(args...)
+	}
+	if out := w.ok("group", "list"); !strings.Contains(out, "alice") {
+		t.Error(out)
+	}
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
+}
+
 func TestConfigCommand(t *testing.T) {
 	w := newWorld(t)
 	good := w.write("good.toml", "[admin]\nlisten = \"127.0.0.1:9\"\ntoken = \"0123456789abcdef\"\n")

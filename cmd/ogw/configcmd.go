@@ -15,7 +15,7 @@ type showConfig struct {
 
 func configCommand(env *environment) *cli.Command {
 	return &cli.Command{
-		Name: "config", Usage: "print the effective configuration, or test a file", HideHelpCommand: true,
+		Name: "config", Usage: "print the effective configuration, or test a file",
 		Description: "Weakest first: defaults, the file (--config), the environment (OGW_SECTION_KEY),\nflags (--set SECTION.KEY=VALUE, --s3, --rest, --nfs).",
 		Flags: append(append(commonFlags(), listenFlags()...),
 			&cli.BoolFlag{Name: "secrets", Usage: "print tokens too"}),

@@ -18,7 +18,7 @@ import (
 func exportCommand(env *environment) *cli.Command {
 	sub := operations(func(op string) command { return &export{common: common{env: env}, op: op} })
 	return &cli.Command{
-		Name: "export", Usage: "add, list and revoke what NFS clients may mount", HideHelpCommand: true,
+		Name: "export", Usage: "add, list and revoke what NFS clients may mount",
 		Action: noSubcommand,
 		Subcommands: []*cli.Command{
 			sub("add", "let clients mount a directory, at once and until revoked", "PATH",

@@ -14,7 +14,7 @@ import (
 func groupCommand(env *environment) *cli.Command {
 	sub := operations(func(op string) command { return &group{common: common{env: env}, op: op} })
 	return &cli.Command{
-		Name: "group", Usage: "add, list and remove groups of users, and change who is in them", HideHelpCommand: true,
+		Name: "group", Usage: "add, list and remove groups of users, and change who is in them",
 		Action: noSubcommand,
 		Subcommands: []*cli.Command{
 			sub("add", "add a group", "NAME"),

@@ -16,7 +16,7 @@ func lockCommand(env *environment) *cli.Command {
 	sub := operations(func(op string) command { return &locks{common: common{env: env}, op: op} })
 	client := func(usage string) cli.Flag { return &cli.StringFlag{Name: "client", Usage: usage} }
 	return &cli.Command{
-		Name: "lock", Usage: "list who holds locks on files, and free those of a dead NFS client", HideHelpCommand: true,
+		Name: "lock", Usage: "list who holds locks on files, and free those of a dead NFS client",
 		Action: noSubcommand,
 		Subcommands: []*cli.Command{
 			sub("list", "list the locks that are held or waited for, of NFS clients, FUSE mounts and Go programs", "[PATH]",

@@ -22,7 +22,7 @@ func policyCommand(env *environment) *cli.Command {
 		}
 	}
 	return &cli.Command{
-		Name: "policy", Usage: "put, attach, list and remove policies, and tell who may do what", HideHelpCommand: true,
+		Name: "policy", Usage: "put, attach, list and remove policies, and tell who may do what",
 		Action: noSubcommand,
 		Subcommands: []*cli.Command{
 			sub("put", "make a policy, or put another version of it in force", "NAME FILE"),

@@ -17,7 +17,7 @@ import (
 func quarantineCommand(env *environment) *cli.Command {
 	sub := operations(func(op string) command { return &quarantine{common: common{env: env}, op: op} })
 	return &cli.Command{
-		Name: "quarantine", Usage: "list what is damaged on the medium, and delete what of it nobody needs", HideHelpCommand: true,
+		Name: "quarantine", Usage: "list what is damaged on the medium, and delete what of it nobody needs",
 		Action: noSubcommand,
 		Subcommands: []*cli.Command{
 			sub("list", "list the damaged blobs: what uses them, where their bytes are, what is wrong", ""),

@@ -19,7 +19,7 @@ func roleCommand(env *environment) *cli.Command {
 	sub := operations(func(op string) command { return &role{common: common{env: env}, op: op} })
 	trust := &cli.StringFlag{Name: "trust", Usage: "policy in `FILE` that says who may assume it, - for standard input", Required: true}
 	return &cli.Command{
-		Name: "role", Usage: "add, list, show and remove roles, and end their sessions", HideHelpCommand: true,
+		Name: "role", Usage: "add, list, show and remove roles, and end their sessions",
 		Action: noSubcommand,
 		Subcommands: []*cli.Command{
 			sub("add", "add a role", "NAME", trust,

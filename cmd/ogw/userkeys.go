@@ -12,7 +12,7 @@ import (
 func userKeyCommand(env *environment) *cli.Command {
 	sub := operations(func(op string) command { return &userKey{common: common{env: env}, op: op} })
 	return &cli.Command{
-		Name: "key", Usage: "give a user a further key, or take one away", HideHelpCommand: true,
+		Name: "key", Usage: "give a user a further key, or take one away",
 		Action: noSubcommand,
 		Subcommands: []*cli.Command{
 			sub("add", "add an access key for another program and print it, once", "NAME", accessKeyFlag(), secretKeyFlag()),

@@ -16,7 +16,7 @@ import (
 func userCommand(env *environment) *cli.Command {
 	sub := operations(func(op string) command { return &user{common: common{env: env}, op: op} })
 	return &cli.Command{
-		Name: "user", Usage: "add, list, rename and remove users, and change their keys", HideHelpCommand: true,
+		Name: "user", Usage: "add, list, rename and remove users, and change their keys",
 		Action: noSubcommand,
 		Subcommands: []*cli.Command{
 			sub("add", "add a user and print the access key, once", "NAME",
