@@ -156,7 +156,7 @@ func (fs *FS) deleteItems(ctx context.Context, items []deleteItem) {
 	whole := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrClosed) || errors.Is(err, ErrNoSuchBucket) || ctx.Err() != nil
 	if len(items) == 1 || whole {
 		for i := range items {
-			if !errors.Is(err, ErrNoSuchBucket) { // it went with its last key
+			if !errors.Is(err, ErrNoSuchBucket) { // removed meanwhile, with all keys
 				items[i].result.Err = err
 			}
 		}
@@ -209,7 +209,7 @@ func (o *op) deleteMany(t cluster.Txn, items []deleteItem) error {
 func (o *op) deleteFiles(t cluster.Txn, items []*deleteItem) error {
 	at, err := keypath.Locate(t, &items[0].key)
 	if errors.Is(err, ErrNoSuchBucket) {
-		return nil // it was implied, and went with the last of its keys
+		return nil // removed meanwhile, with all keys
 	}
 	if err != nil {
 		return err

@@ -88,7 +88,8 @@
 //
 // Explicit directories (mkdir, PUT "x/") stay; implied ones, made as parents
 // by an object operation, vanish in the transaction of the object operation that
-// removes their last entry. A POSIX operation never removes a directory that it
+// removes their last entry, but for buckets, which stay and become explicit. A
+// POSIX operation never removes a directory that it
 // was not asked to, since programs work in it: the one that it empties becomes
 // explicit. Emptiness is tested next to the entry that
 // went (first behind it, then before it), so that emptying a large directory

@@ -164,8 +164,9 @@ func (o *op) deleteEntry(t cluster.Txn, dir Ino, e *record.Dentry) error {
 	return t.Delete(e.Key(dir))
 }
 
-// keep ends the removal of the dentry at key from d by a POSIX operation: d
-// stays, explicit from now on if it was implied and is empty now.
+// keep ends the removal of the dentry at key from d, where d stays: by a POSIX
+// operation, or of a bucket. It is explicit from now on if it was implied and is
+// empty now.
 func (o *op) keep(t cluster.Txn, d *record.Inode, key []byte) error {
 	if d.Ino != RootIno && !d.Has(record.FlagExplicit) {
 		empty, err := emptyBeside(t, d.Ino, key)
@@ -184,7 +185,7 @@ func (o *op) keep(t cluster.Txn, d *record.Inode, key []byte) error {
 
 // prune ends the removal of the dentry at key from d by an object operation:
 // it records the time, or removes d and its parents as far as they are implied
-// and now empty.
+// and now empty. A bucket stays: who empties one writes into it again.
 func (o *op) prune(t cluster.Txn, d *record.Inode, key []byte) error {
 	levels := pruneLevelsUnlimited
 	if o.fs.kv.Limits().Ops > 0 {
@@ -193,6 +194,9 @@ func (o *op) prune(t cluster.Txn, d *record.Inode, key []byte) error {
 	for ; ; levels-- {
 		if d.Ino == RootIno || d.Has(record.FlagExplicit) {
 			return o.touchDir(t, d.Ino)
+		}
+		if d.Parent == RootIno && naming.ValidBucket(d.Name) {
+			return o.keep(t, d, key)
 		}
 		empty, err := emptyBeside(t, d.Ino, key)
 		if err != nil {

@@ -69,6 +69,40 @@ func TestImpliedDirectories(t *testing.T) {
 	})
 }
 
+// A bucket stays when its last object goes, whoever made it and however deep that was:
+// who writes into one finds it. A top-level directory that is none goes.
+func TestEmptiedBucketStays(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		root := func(key string) ObjectName { return ObjectName{"", key} }
+		for _, key := range []string{"spool/job", "photos/" + strings.Repeat("d/", 30) + "x", "No Bucket/x"} {
+			_, err := fs.PutObject(bg, root(key), strings.NewReader("x"), PutOptions{Size: 1})
+			want(t, err, nil)
+			_, err = fs.DeleteObject(bg, root(key), DeleteOptions{})
+			want(t, err, nil)
+		}
+		wantNames(t, fs, RootIno, "photos/", "spool/")
+		put := func() {
+			_, err := fs.PutObject(bg, ObjectName{"spool", "job"}, strings.NewReader("x"), PutOptions{Size: 1})
+			want(t, err, nil)
+		}
+		put()
+		// One that is implied again, because DELETE took its mark.
+		_, err := fs.DeleteObject(bg, root("spool/"), DeleteOptions{})
+		want(t, err, nil)
+		_, err = fs.DeleteObjects(bg, "spool", []string{"job"})
+		want(t, err, nil)
+		put()
+		_, err = fs.DeleteObject(bg, root("spool/job"), DeleteOptions{})
+		want(t, err, nil)
+		want(t, fs.DeleteBucket(bg, "spool"), nil)
+		wantNames(t, fs, RootIno, "photos/")
+		// A bucket that is empty goes with the key that names it.
+		_, err = fs.DeleteObject(bg, root("photos/"), DeleteOptions{})
+		want(t, err, nil)
+		wantNames(t, fs, RootIno)
+	})
+}
+
 func TestDeepImpliedDirectories(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		b := mustMkdir(t, fs, RootIno, "bucket")
