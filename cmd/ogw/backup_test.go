@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,6 +13,40 @@ import (
 
 	"ogw/httpapi/admin"
 )
+
+// Who restores without the key that seals the secrets is told that nobody can sign in.
+func TestRestoreTellsOfSecrets(t *testing.T) {
+	w := newWorld(t)
+	d := w.serve(anyPort...)
+	file := func(name string, first byte) string {
+		key := append([]byte{first}, make([]byte, 31)...)
+		return w.write(name, base64.StdEncoding.EncodeToString(key)+"\n")
+	}
+	key, other := file("key", 1), file("other", 2)
+	w.ok("backup", w.dir+"/sealed", "--key-file", key)
+	w.ok("backup", w.dir+"/without", "--without-secrets")
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
+	const refused, absent = "all access keys, root's too, are refused until", "secrets are not in the backup"
+	for i, c := range []struct {
+		from string
+		args []string
+		say  string
+	}{
+		{"sealed", nil, refused},
+		{"sealed", []string{"--set", "cluster.key_file=" + other}, refused},
+		{"sealed", []string{"--set", "cluster.key_file=" + key}, ""},
+		{"sealed", []string{"--key-file", key}, ""},
+		{"without", nil, absent},
+	} {
+		out := w.ok(append([]string{"restore", w.dir + "/" + c.from, "--dir", fmt.Sprint(w.dir, "/restored-", i)}, c.args...)...)
+		for _, say := range []string{refused, absent} {
+			if strings.Contains(out, say) != (say == c.say) {
+				t.Errorf("%s %v: %s", c.from, c.args, out)
+			}
+		}
+	}
+}
 
 // A copy of the data folder of a stopped process is a backup: users and
 // objects are there, the inode numbers are the same, and the check is clean.

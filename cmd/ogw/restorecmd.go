@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -14,6 +15,7 @@ import (
 	"ogw/cmd/ogw/server"
 	"ogw/httpapi/admin"
 	"ogw/vfs"
+	"ogw/vfs/seal"
 )
 
 func restoreCommand(env *environment) *cli.Command {
@@ -111,6 +113,27 @@ func (r *restore) Run(ctx context.Context) error {
 	}
 	r.printf("snapshot %s of store %s, %s, is restored to %s: %d records and %d blobs, %s\n", snap.ID, snap.FSID, snap.Time.Local().Format("2006-01-02 15:04:05"),
 		r.cfg.Cluster.Dir, done.Records, done.Blobs, bytesText(done.Bytes))
+	if key := sealedWith(snap, opens, keys); key != "" {
+		r.printf("%d secrets stay sealed with %s: all access keys, root's too, are refused until it is in cluster.key_file "+
+			"(or restore with --key-file), or users have new ones (ogw user key add, ogw user rotate root)\n", snap.Secrets.Sealed, key)
+	}
+	if snap.Secrets.Lost > 0 {
+		r.printf("%d secrets are not in the backup: users, root too, need new keys (ogw user key add, ogw user rotate root)\n", snap.Secrets.Lost)
+	}
 	r.printf("next: ogw check --data, then ogw serve\n")
 	return lostBlobs(&done)
+}
+
+// sealedWith names the key without which the secrets of a restored store stay sealed,
+// "" if that is known: opens opened them, or the store has the key.
+func sealedWith(snap *backup.Snapshot, opens, keys *seal.Keyring) string {
+	switch {
+	case snap.Secrets.Sealed == 0 || opens != nil:
+		return ""
+	case len(snap.Keys) == 0 && keys == nil:
+		return "the cluster key of the store that was backed up"
+	case len(snap.Keys) > 0 && !slices.Contains(keys.IDs(), snap.Keys[0]):
+		return "key " + snap.Keys[0]
+	}
+	return ""
 }
