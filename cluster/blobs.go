@@ -109,10 +109,12 @@ type Location struct {
 	Primary bool   // serves reads
 }
 
-// Usage of a medium in bytes; zero Total means unknown.
+// Usage of a medium in bytes; zero Total means unknown. What is neither used nor free
+// is kept back: by the engine for deletes, by a file system for root, by a quota.
 type Usage struct {
 	Total int64
-	Free  int64
+	Used  int64
+	Free  int64 // for data
 }
 
 // Cluster is both halves of one engine.

@@ -309,8 +309,8 @@ func (f *rawFS) StatFs(cancel <-chan struct{}, h *fuse.InHeader, out *fuse.Statf
 	}
 	out.Bsize, out.Frsize = statfsBlock, statfsBlock
 	out.Blocks = uint64(s.TotalBytes) / statfsBlock
-	out.Bfree = uint64(s.FreeBytes) / statfsBlock
-	out.Bavail = out.Bfree
+	out.Bfree = uint64(s.TotalBytes-s.UsedBytes) / statfsBlock // df shows the rest as used
+	out.Bavail = uint64(s.FreeBytes) / statfsBlock
 	out.Files = s.Files + s.FreeFiles
 	out.Ffree = s.FreeFiles
 	out.NameLen = vfs.MaxPosixNameBytes

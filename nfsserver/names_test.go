@@ -2,6 +2,7 @@ package nfsserver
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -11,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"ogw/cluster"
+	"ogw/cluster/mem"
 	"ogw/nfsserver/xdr"
+	"ogw/vfs"
 )
 
 func TestMount(t *testing.T) {
@@ -293,6 +297,32 @@ func TestLimitsOfTheFileSystem(t *testing.T) {
 		t.Errorf("%d of %d bytes free", free, total)
 	}
 	r.Fixed(4*8 + 4)
+	c.end(r)
+}
+
+// sizedBlobs are on a medium of a certain size.
+type sizedBlobs struct {
+	cluster.Blobs
+	usage cluster.Usage
+}
+
+func (b sizedBlobs) Usage(context.Context) (cluster.Usage, error) { return b.usage, nil }
+
+// TestFsstat: what is kept back is not free for programs, and not used either.
+func TestFsstat(t *testing.T) {
+	disk := mem.NewDisk()
+	clu := mem.New(mem.Options{Disk: disk})
+	clu.Blobs = sizedBlobs{clu.Blobs, cluster.Usage{Total: 1000, Used: 300, Free: 100}}
+	c := openSiteOver(t, disk, clu, vfs.Config{}, everyone).mount("/", 0)
+	var w xdr.Writer
+	w.Opaque(c.root)
+	st, r := c.nfs(procFsstat, &w)
+	c.must("FSSTAT", st)
+	postOp(r)
+	if total, free, avail := r.Uint64(), r.Uint64(), r.Uint64(); total != 1000 || free != 700 || avail != 100 {
+		t.Errorf("%d bytes, %d free, %d available", total, free, avail)
+	}
+	r.Fixed(3*8 + 4)
 	c.end(r)
 }
 

@@ -165,7 +165,7 @@ func fsstat(ctx context.Context, q *request) error {
 	q.ok()
 	q.postOp(&a)
 	q.out.Uint64(uint64(st.TotalBytes))
-	q.out.Uint64(uint64(st.FreeBytes))
+	q.out.Uint64(uint64(st.TotalBytes - st.UsedBytes)) // df shows the rest as used
 	q.out.Uint64(uint64(st.FreeBytes))
 	q.out.Uint64(st.Files + st.FreeFiles)
 	q.out.Uint64(st.FreeFiles)

@@ -21,9 +21,9 @@ func (fs *FS) StatFS(ctx context.Context) (StatFS, error) {
 	if err != nil {
 		return StatFS{}, fserr.Map(err)
 	}
-	s := StatFS{TotalBytes: u.Total, FreeBytes: u.Free, Files: fs.ids.Count(), FreeFiles: freeFiles, FSID: fs.FSID()}
+	s := StatFS{TotalBytes: u.Total, UsedBytes: u.Used, FreeBytes: u.Free, Files: fs.ids.Count(), FreeFiles: freeFiles, FSID: fs.FSID()}
 	if u.Total == 0 {
-		s.TotalBytes, s.FreeBytes = unknownBytes, unknownBytes
+		s.TotalBytes, s.UsedBytes, s.FreeBytes = unknownBytes, 0, unknownBytes
 	}
 	return s, nil
 }

@@ -200,7 +200,8 @@ type DirEntry struct {
 // StatFS is the size of the whole.
 type StatFS struct {
 	TotalBytes int64
-	FreeBytes  int64
+	UsedBytes  int64
+	FreeBytes  int64  // for data; what is neither used nor free is kept back
 	Files      uint64 // inodes in use, an estimate
 	FreeFiles  uint64
 	FSID       uint64 // stable, random, made with the store

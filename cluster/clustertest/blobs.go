@@ -420,7 +420,7 @@ func testLocate(t *testing.T, b cluster.Blobs) {
 
 func testUsage(t *testing.T, b cluster.Blobs) {
 	u, err := b.Usage(ctx)
-	if err != nil || u.Total < 0 || u.Free < 0 || u.Free > u.Total {
+	if err != nil || u.Used < 0 || u.Free < 0 || u.Used+u.Free > u.Total {
 		t.Errorf("Usage: %+v, %v", u, err)
 	}
 }

@@ -34,6 +34,9 @@ func TestReserve(t *testing.T) {
 	setDisk(50*gib, 100*gib)
 	c := openAt(t, memOptions(fs))
 	kv := c.KV.(*KV)
+	if u, err := c.Blobs.Usage(ctx); err != nil || u.Total != 100*gib || u.Used != 50*gib || u.Free >= 50*gib {
+		t.Errorf("%+v %v", u, err)
+	}
 	txns := map[string]func(cluster.Txn) error{
 		"write":  func(txn cluster.Txn) error { return txn.Set([]byte("k"), make([]byte, 300)) },
 		"tiny":   func(txn cluster.Txn) error { return txn.Set([]byte("k"), make([]byte, 8)) },

@@ -170,7 +170,7 @@ func (p *Pool) Usage(ctx context.Context) (cluster.Usage, error) {
 			if s.Quota > 0 {
 				free = min(free, max(0, s.Quota-s.Stored))
 			}
-			return cluster.Usage{Total: s.Stored + free, Free: free}, nil
+			return cluster.Usage{Total: s.Stored + free, Used: s.Stored, Free: free}, nil
 		}
 	}
 	return cluster.Usage{}, fmt.Errorf("%w: pool %s is gone", cluster.ErrUnavailable, p.options.Pool)

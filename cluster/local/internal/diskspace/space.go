@@ -89,10 +89,10 @@ type Guard struct {
 	// failed write of the log is the end until the next start.
 	readOnly atomic.Bool
 
-	began       time.Time // any, for a clock that does not jump
-	free, total atomic.Int64
-	checked     atomic.Int64 // nanoseconds since began
-	written     atomic.Int64 // since the last measurement
+	began             time.Time // any, for a clock that does not jump
+	free, used, total atomic.Int64
+	checked           atomic.Int64 // nanoseconds since began
+	written           atomic.Int64 // since the last measurement
 }
 
 // New returns the guard of the disk of dir. Nothing is refused before
@@ -109,6 +109,7 @@ func (g *Guard) Measure() error {
 	}
 	g.readOnly.Store(mountedReadOnly(g.Dir))
 	g.free.Store(int64(u.AvailBytes))
+	g.used.Store(int64(u.UsedBytes))
 	g.total.Store(int64(u.TotalBytes))
 	g.checked.Store(int64(time.Since(g.began)))
 	g.written.Store(0)
@@ -121,7 +122,7 @@ func (g *Guard) Usage() (cluster.Usage, error) {
 		return cluster.Usage{}, err
 	}
 	total := g.total.Load()
-	return cluster.Usage{Total: total, Free: max(0, g.free.Load()-reservesOf(total).data)}, nil
+	return cluster.Usage{Total: total, Used: g.used.Load(), Free: max(0, g.free.Load()-reservesOf(total).data)}, nil
 }
 
 // left returns the free bytes, measured not long ago, after bytes more were
