@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,16 +26,20 @@ type auditList struct {
 	want   map[string]string // by the names of fields
 }
 
-// auditFilters are the flags that choose lines by a field.
-var auditFilters = []struct{ name, usage string }{
-	{"class", "only `CLASS`: admin, access or data"},
-	{"user", "only what `NAME` did (name, ID or uid)"},
-	{"from", "only from `ADDRESS`, whatever its port"},
-	{"door", "only through `DOOR`: s3, rest, nfs, fuse, admin, process"},
-	{"operation", "only `OPERATION`, such as CreateBucket"},
-	{"target", "only what concerns `PATH` or what is below it"},
-	{"result", "only `RESULT`: ok, refused or failed"},
-	{"request", "only the request with `ID`"},
+// auditFilters are the flags that choose lines by a field; of are the values that there
+// are, of a field that has no others.
+var auditFilters = []struct {
+	name, usage string
+	of          []string
+}{
+	{"class", "only `CLASS`: ", []string{string(audit.Admin), string(audit.Access), string(audit.Data)}},
+	{"user", "only what `NAME` did (name, ID or uid)", nil},
+	{"from", "only from `ADDRESS`, whatever its port", nil},
+	{"door", "only through `DOOR`: ", []string{"s3", "iam", "rest", "nfs", "fuse", "admin", "process"}},
+	{"operation", "only `OPERATION`, such as CreateBucket", nil},
+	{"target", "only what concerns `PATH` or what is below it", nil},
+	{"result", "only `RESULT`: ", []string{string(audit.OK), string(audit.Refused), string(audit.Failed)}},
+	{"request", "only the request with `ID`", nil},
 }
 
 func auditCommand(env *environment) *cli.Command {
@@ -43,7 +48,7 @@ func auditCommand(env *environment) *cli.Command {
 		&cli.IntFlag{Name: "last", Aliases: []string{"n"}, Usage: "only the last `N` that fit", DefaultText: "all"},
 		&cli.StringFlag{Name: "since", Usage: "only from `TIME` on (2026-12-31T00:00:00Z), or for a duration (24h)"})
 	for _, f := range auditFilters {
-		flags = append(flags, &cli.StringFlag{Name: f.name, Usage: f.usage})
+		flags = append(flags, &cli.StringFlag{Name: f.name, Usage: f.usage + strings.Join(f.of, ", ")})
 	}
 	return &cli.Command{
 		Name: "audit", Usage: "print, filter and follow the audit log: who did what, from where",
@@ -61,9 +66,14 @@ func (a *auditList) ParseFlags(c *cli.Context) error {
 	a.follow, a.last = c.Bool("follow"), c.Int("last")
 	a.want = map[string]string{}
 	for _, f := range auditFilters {
-		if v := c.String(f.name); v != "" {
-			a.want[f.name] = v
+		v := c.String(f.name)
+		if v == "" {
+			continue
 		}
+		if f.of != nil && !slices.Contains(f.of, v) { // no line would look as if nothing had happened
+			return fmt.Errorf("--%s %q is none of %s", f.name, v, strings.Join(f.of, ", "))
+		}
+		a.want[f.name] = v
 	}
 	if a.last < 0 {
 		return fmt.Errorf("--last %d is negative", a.last)

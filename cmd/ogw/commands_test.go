@@ -272,6 +272,9 @@ func TestUsage(t *testing.T) {
 		{[]string{"user", "ad", "x"}, `did you mean "add"?; ogw user --help`},
 		{[]string{"user", "add"}, "ogw user add takes one argument"},
 		{[]string{"lock", "free"}, "needs --client"},
+		{[]string{"audit", "--class", "foo"}, `"foo" is none of admin, access, data`},
+		{[]string{"audit", "--door", "xx"}, "none of s3, iam, rest,"},
+		{[]string{"audit", "--result", "OK"}, "none of ok, refused, failed"},
 		{[]string{"lock", "free", "--client", "a", "b"}, "no arguments"},
 		{[]string{"lock", "list", "a", "b"}, "one argument at the most"},
 	} {
