@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"ogw/cluster"
@@ -26,7 +27,12 @@ const (
 // of a refused request is in the exit code already.
 func message(err error) string {
 	text := strings.TrimLeft(err.Error(), "\n") // an exitError without a text may come first
-	return strings.TrimPrefix(text, apierr.ErrBadRequest.Error()+": ")
+	text = strings.TrimPrefix(text, apierr.ErrBadRequest.Error()+": ")
+	var remote *admin.Error
+	if errors.As(err, &remote) && remote.Status == http.StatusUnauthorized {
+		text += "; name the token of the process at --admin with OGW_ADMIN_TOKEN, or admin.token"
+	}
+	return text
 }
 
 // exitError carries an exit code; without err it has nothing to print.

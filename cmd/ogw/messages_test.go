@@ -121,6 +121,36 @@ func TestExportSecretIsPrinted(t *testing.T) {
 	}
 }
 
+// An error says what to do about it.
+func TestErrorsSayWhatToDo(t *testing.T) {
+	w := newWorld(t)
+	address := freePort(t)
+	d := w.serve(append(anyPort, "--set", "admin.token=0123456789abcdef", "--set", "admin.listen="+address)...)
+	for _, c := range []struct {
+		args []string
+		say  string
+	}{
+		{[]string{"status", "--admin", "http://" + address}, "OGW_ADMIN_TOKEN"},
+		{[]string{"status", "--admin", "http://" + address, "--set", "admin.token=wrong-wrong-wrong"}, "OGW_ADMIN_TOKEN"},
+		{[]string{"status", "--admin", d.url("s3"), "--set", "admin.token=0123456789abcdef"}, "see admin.listen"},
+		{[]string{"bucket", "add", "al"}, "3 to 255 of a-z"},
+		{[]string{"stop", "--dir", "elsewhere"}, w.dir + "/elsewhere"},
+	} {
+		if _, errs, code := w.ogw(c.args...); code == 0 || !strings.Contains(errs, c.say) {
+			t.Errorf("%v: %d %s, want %s", c.args, code, errs, c.say)
+		}
+	}
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
+	needFUSE(t)
+	mnt := w.mkdir("mnt")
+	w.ok("mount", "-b", mnt)
+	defer w.ok("umount", mnt)
+	if _, errs, code := w.ogw(append([]string{"serve"}, anyPort...)...); code != exitInUse || !strings.Contains(errs, "ogw umount "+mnt) {
+		t.Errorf("beside a mount: %d %s", code, errs)
+	}
+}
+
 // A mount whose metrics cannot be served names the option, and leaves no
 // socket that others would take for a process.
 func TestFailedMountLeavesNothing(t *testing.T) {

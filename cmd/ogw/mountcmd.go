@@ -160,7 +160,7 @@ func (m *mount) Run(ctx context.Context) error {
 		switch {
 		case errors.Is(err, admin.ErrNotRunning) && time.Since(begin) < m.wait:
 		case errors.Is(err, admin.ErrNotRunning):
-			return fmt.Errorf("%w: waited %v for one at %s", err, m.wait, m.cfg.Cluster.Dir)
+			return fmt.Errorf("%w: waited %v for one", err, m.wait)
 		case (errors.Is(err, cluster.ErrLocked) || errors.Is(err, vfs.ErrClosed) ||
 			errors.As(err, &remote) && remote.Status == http.StatusServiceUnavailable) && time.Since(begin) < mountWait:
 		default:

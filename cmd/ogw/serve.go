@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"ogw/cluster"
 	"ogw/cmd/ogw/config"
 	"ogw/cmd/ogw/server"
 	"ogw/cmd/ogw/terminal"
@@ -67,13 +69,31 @@ func (s *serve) Run(ctx context.Context) error {
 	defer release()
 	p, err := server.Open(ctx, s.cfg, server.Options{Version: version, Log: log, Access: access})
 	if err != nil {
-		return err
+		return s.besideMount(ctx, err)
 	}
 	p.RestoreMounts(untilStopped, "")
 	if err := errors.Join(s.announce(p), notify(s.getenv, "READY=1")); err != nil {
 		return errors.Join(err, p.Close())
 	}
 	return p.Run(untilStopped)
+}
+
+// besideMount adds to an error of a folder in use that a mount has it, which never
+// serves what serve was to serve.
+func (s *serve) besideMount(ctx context.Context, err error) error {
+	if !errors.Is(err, cluster.ErrLocked) {
+		return err
+	}
+	x, none := s.dial(ctx)
+	if none != nil {
+		return err
+	}
+	st, none := x.Status(ctx)
+	if none != nil || len(st.Gateways) > 0 || len(st.Mounts) == 0 {
+		return err
+	}
+	dir := shellWord(st.Mounts[0].Dir)
+	return fmt.Errorf("%w. It is the ogw mount of %s, which has no gateways: ogw umount %s, then ogw serve, then ogw mount %s", err, dir, dir, dir)
 }
 
 // logs returns the log of the process and that of requests.

@@ -60,7 +60,7 @@ func (o *common) dial(ctx context.Context) (*session, error) {
 	}
 	c, err := admin.Dial(ctx, filepath.Join(o.cfg.Cluster.Dir, admin.SocketName))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %s", err, o.cfg.Cluster.Dir)
 	}
 	return &session{Client: c, running: true, close: none}, nil
 }

@@ -180,7 +180,7 @@ func (c *Client) send(ctx context.Context, method, url string, body io.Reader) (
 func refusal(resp *http.Response, body []byte) error {
 	var e apierr.Body
 	if json.Unmarshal(body, &e) != nil || e.Error.Message == "" {
-		return fmt.Errorf("the server answered %s", resp.Status)
+		return fmt.Errorf("the server at %s answered %s, and not as the admin API does: see admin.listen for its address", resp.Request.URL.Host, resp.Status)
 	}
 	return &Error{resp.StatusCode, e.Error.Code, e.Error.Message}
 }

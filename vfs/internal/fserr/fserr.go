@@ -39,7 +39,7 @@ var (
 	ErrBucketExists   = errors.New("bucket exists already")
 	ErrBucketOwned    = errors.New("bucket exists already and is yours")
 	ErrBucketNotEmpty = errors.New("bucket not empty")
-	ErrBadBucketName  = errors.New("illegal bucket name")
+	ErrBadBucketName  = errors.New("illegal bucket name: it takes 3 to 255 of a-z 0-9 . - _, begins and ends with a letter or digit, and is no IPv4 address")
 	ErrReservedName   = errors.New("name is reserved for the service") // EPERM
 	ErrACLsDisabled   = errors.New("the bucket does not allow ACLs")
 	ErrACLGrants      = errors.New("the bucket's ACL grants rights to others")
