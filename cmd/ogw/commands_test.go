@@ -333,6 +333,10 @@ func TestConfigCommand(t *testing.T) {
 	if _, errs, code := w.ogw("config", "test", bad); code != exitUsage || !strings.Contains(errs, "line 2") || !strings.Contains(errs, "cluster.dir") {
 		t.Errorf("%d %s", code, errs)
 	}
+	away := w.write("away.toml", "[cluster]\nkey_file = \"/no/key\"\n[audit]\nfile = \"/no/dir/a.log\"\n")
+	if _, errs, code := w.ogw("config", "test", away); code != exitUsage || !strings.Contains(errs, "cluster.key_file: ") || !strings.Contains(errs, "audit.file: ") {
+		t.Errorf("%d %s", code, errs)
+	}
 	w.env = []string{"OGW_LOG_LEVEL=warn"}
 	out := w.ok("config", "-c", good)
 	if !strings.Contains(out, `level = "warn"`) || strings.Contains(out, "0123456789abcdef") {

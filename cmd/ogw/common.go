@@ -57,9 +57,14 @@ func (o *common) Validate() (err error) {
 	}
 	o.cfg, err = config.Load(o.sources)
 	if err != nil {
-		return fmt.Errorf("configuration is wrong:\n  %s", strings.ReplaceAll(err.Error(), "\n", "\n  "))
+		return wrongConfig(err)
 	}
 	return nil
+}
+
+// wrongConfig shows each of the errors of a configuration on a line of its own.
+func wrongConfig(err error) error {
+	return fmt.Errorf("configuration is wrong:\n  %s", strings.ReplaceAll(err.Error(), "\n", "\n  "))
 }
 
 // noArgs refuses arguments.

@@ -3,8 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
+
+	"ogw/cmd/ogw/server"
 )
 
 // showConfig prints the effective configuration.
@@ -65,8 +71,22 @@ func (t *testConfig) ParseFlags(c *cli.Context) error {
 	return nil
 }
 
-// Run implements command. Validate has found everything by now.
+// Run implements command. Validate has found everything by now, but what only a process
+// that serves needs.
 func (t *testConfig) Run(context.Context) error {
+	_, err := server.Keys(t.cfg)
+	if t.cfg.Audit.File != "" {
+		info, missing := os.Stat(filepath.Dir(t.cfg.Audit.File))
+		if missing == nil && !info.IsDir() {
+			missing = syscall.ENOTDIR
+		}
+		if missing != nil {
+			err = errors.Join(err, fmt.Errorf("audit.file: %w", missing))
+		}
+	}
+	if err != nil {
+		return &exitError{exitUsage, wrongConfig(err)}
+	}
 	if t.json {
 		return t.printJSON(map[string]any{"file": t.cfg.File, "ok": true})
 	}

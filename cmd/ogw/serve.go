@@ -105,6 +105,10 @@ func (o *common) logs() (log, access *slog.Logger) {
 		access = o.logger(slog.LevelDebug)
 	}
 	for _, name := range config.UnknownVariables(o.env.environ) {
+		if meant := config.MeantVariable(name); meant != "" {
+			log.Warn("environment variable is not one of ours, and is ignored", "name", name, "meant", meant)
+			continue
+		}
 		log.Debug("environment variable is not one of ours", "name", name)
 	}
 	return log, access

@@ -38,6 +38,10 @@ type Config struct {
 	File string `toml:"-"`
 	// given are the keys that somebody set; see Given.
 	given map[string]bool
+	// lines is where the keys stand in File, as place has them, but for those that
+	// something else overrides; unknown are the errors of keys there that do not exist.
+	lines   map[string]int
+	unknown []error
 }
 
 // Cluster is where everything is stored.

@@ -37,6 +37,12 @@ func TestErrors(t *testing.T) {
 		{"unknown gateway key", rest + "tokenz = [\"x\"]\n", []string{"line 3", `"gateway.tokenz"`, `did you mean "gateway.tokens"`}},
 		{"unknown without a neighbour", "[cluster]\nxyzzyqwert = 1\n", []string{"line 2", `"cluster.xyzzyqwert"`}},
 		{"two mistakes", "[cluster]\ndirr = 1\n[log]\nlevl = 1\n", []string{"cluster.dirr", "log.levl"}},
+		{"mistakes of every kind", "[cluster]\ndirr = 1\ncache = 1\n[log]\nlevel = \"loud\"\n" + rest + "tokens = [\"x\"]\n" + nfs + "[[gateway.export]]\npath = \"/a\"\n[[gateway.export]]\npath = \"x\"\n",
+			[]string{"ogw.toml: line 2: unknown key", "line 3: cluster.cache", "line 5: log.level", "line 8: gateway[0].tokens", "line 14: gateway[1].export[1].path"}},
+		{"wrong type and unknown", "[server]\nconnections = \"many\"\n[cluster]\ndirr = 1\n", []string{"line 2", "line 4: unknown key"}},
+		{"what is not there", "\n" + rest + "tls_cert = \"x\"\n", []string{"line 2: gateway[0].tls_key"}},
+		{"one bracket", "[gateway]\nprotocol = \"rest\"\n", []string{"line 1", "[[gateway]]"}},
+		{"one bracket within", nfs + "[gateway.export]\npath = \"/\"\n", []string{"line 3", "[[gateway.export]]"}},
 		{"wrong type", "[server]\nconnections = \"many\"\n", []string{"line 2", "connections"}},
 		{"bad size", "[cluster]\ncache = \"12 parsecs\"\n", []string{"cache", "12 parsecs", "64MiB"}},
 		{"negative size", "[cluster]\ncache = -1\n", []string{"cache"}},
@@ -103,6 +109,13 @@ func TestErrors(t *testing.T) {
 			}
 		})
 	}
+	if _, err := load(t, "", Sources{Listen: map[string]string{"rest": "127.0.0.1"}}); err == nil ||
+		!strings.Contains(err.Error(), `"127.0.0.1" is not an address such as`) || strings.Contains(err.Error(), "elsewhere") {
+		t.Errorf("an address without a port: %v", err)
+	}
+	if _, err := load(t, rest+"listen = \"127.0.0.1:0\"\n", Sources{Listen: map[string]string{"rest": "x"}}); err == nil || strings.Contains(err.Error(), "line") {
+		t.Errorf("the line of what is overridden: %v", err)
+	}
 	if _, err := Load(Sources{File: filepath.Join(t.TempDir(), "none")}); err == nil {
 		t.Error("a file that does not exist is accepted")
 	}
@@ -128,6 +141,16 @@ func TestWithoutFile(t *testing.T) {
 	}
 	if got := UnknownVariables([]string{"OGW_SERVICE_HOST=x", "OGW_CLUSTER_DIR=x", "OGW_CONFIG=x"}); len(got) != 1 || got[0] != "OGW_SERVICE_HOST" {
 		t.Errorf("unknown variables: %v", got)
+	}
+}
+
+func TestMeantVariable(t *testing.T) {
+	for name, want := range map[string]string{
+		"OGW_CLUSTER_DRI": "OGW_CLUSTER_DIR", "OGW_CONFG": "OGW_CONFIG", "OGW_SERVICE_HOST": "", "OGW_SERVICE_PORT": "", "OGW_PORT": "", "OGW_PORT_9000_TCP_PORT": "",
+	} {
+		if got := MeantVariable(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
 	}
 }
 

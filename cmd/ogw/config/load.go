@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -32,16 +33,13 @@ func Load(s Sources) (*Config, error) {
 			return nil, err
 		}
 	}
-	if err := c.readEnviron(s.Environ); err != nil {
-		return nil, err
-	}
+	wrong := slices.Concat(c.unknown, c.readEnviron(s.Environ))
 	for _, kv := range s.Set {
 		key, value, ok := strings.Cut(kv, "=")
 		if !ok {
-			return nil, fmt.Errorf("--set %s: want SECTION.KEY=VALUE", kv)
-		}
-		if err := c.set(strings.TrimSpace(key), value); err != nil {
-			return nil, fmt.Errorf("--set %s: %w", key, err) // the value may be a secret
+			wrong = append(wrong, fmt.Errorf("--set %s: want SECTION.KEY=VALUE", kv))
+		} else if err := c.set(strings.TrimSpace(key), value); err != nil {
+			wrong = append(wrong, fmt.Errorf("--set %s: %w", key, err)) // the value may be a secret
 		}
 	}
 	if len(c.Gateways) == 0 && c.File == "" {
@@ -64,7 +62,10 @@ func Load(s Sources) (*Config, error) {
 	if err := absolute(reflect.ValueOf(c).Elem()); err != nil {
 		return nil, err
 	}
-	return c, c.Validate()
+	if err := errors.Join(append(wrong, c.Validate())...); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // absolute makes the names of files in a table, and in those within it, absolute;
@@ -106,43 +107,74 @@ func (c *Config) readFile(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := c.parse(string(text)); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
 	c.File = name
+	err = c.parse(string(text))
+	for i, e := range c.unknown {
+		c.unknown[i] = fmt.Errorf("%s: %w", name, e)
+	}
+	if err != nil { // values that were not read are not checked
+		return errors.Join(append([]error{fmt.Errorf("%s: %w", name, err)}, c.unknown...)...)
+	}
 	return nil
 }
 
-// parse reads TOML and refuses keys that do not exist.
+// parse reads TOML. It notes keys that do not exist, and goes on.
 func (c *Config) parse(text string) error {
+	list := places(text)
 	md, err := toml.Decode(text, c)
 	if err != nil {
-		var p toml.ParseError
-		if errors.As(err, &p) {
-			where := fmt.Sprintf("line %d", p.Position.Line)
-			if p.LastKey != "" {
-				where += fmt.Sprintf(", key %q", p.LastKey)
-			}
-			return fmt.Errorf("%s: %s", where, p.Message)
+		// What else is wrong: a value of the wrong type has the rest left undecoded.
+		var all map[string]any
+		if md, other := toml.Decode(text, &all); other == nil {
+			c.noteUnknown(list, md.Keys())
 		}
-		return errors.New(strings.TrimPrefix(err.Error(), "toml: "))
+		return explain(list, err)
 	}
 	for _, key := range md.Keys() {
 		c.give(key.String())
 	}
-	var unknown []error
-	for _, key := range md.Undecoded() {
-		name := key.String()
-		if slices.ContainsFunc(unknown, func(e error) bool { return strings.Contains(e.Error(), "\""+name+"\"") }) {
-			continue // a second [[gateway]] with the same mistake
+	c.noteUnknown(list, md.Keys())
+	c.lines = make(map[string]int, len(list))
+	for _, p := range list {
+		c.lines[p.key] = p.line
+	}
+	return nil
+}
+
+// explain is an error of TOML, with its line.
+func explain(list []place, err error) error {
+	for _, p := range list {
+		if p.header && slices.Contains(tableLists, unnumbered(p.key)) && !strings.HasSuffix(p.key, "]") {
+			name := unnumbered(p.key)
+			return fmt.Errorf("line %d: there can be several: write [[%s]] instead of [%s]", p.line, name, name)
 		}
-		e := fmt.Errorf("unknown key %q%s", name, Suggestion(name, Keys()))
-		if line := lineOf(text, key); line > 0 {
+	}
+	var p toml.ParseError
+	if !errors.As(err, &p) {
+		return errors.New(strings.TrimPrefix(err.Error(), "toml: "))
+	}
+	where := fmt.Sprintf("line %d", p.Position.Line)
+	if p.LastKey != "" {
+		where += fmt.Sprintf(", key %q", p.LastKey)
+	}
+	return fmt.Errorf("%s: %s", where, p.Message)
+}
+
+// noteUnknown notes those of the keys that do not exist, each once.
+func (c *Config) noteUnknown(list []place, keys []toml.Key) {
+	known, seen := Keys(), map[string]bool{}
+	for _, key := range keys {
+		name := key.String()
+		if seen[name] || slices.Contains(known, name) {
+			continue
+		}
+		seen[name] = true
+		e := fmt.Errorf("unknown key %q%s", name, Suggestion(name, known))
+		if line := lineOf(list, name); line > 0 {
 			e = fmt.Errorf("line %d: %w", line, e)
 		}
-		unknown = append(unknown, e)
+		c.unknown = append(c.unknown, e)
 	}
-	return errors.Join(unknown...)
 }
 
 // give notes that somebody set a key.
@@ -159,6 +191,11 @@ func (c *Config) Given(key string) bool { return c.given[key] }
 
 // setListen moves, adds or (with "off") removes gateways of a protocol.
 func (c *Config) setListen(protocol, listen string) {
+	for key := range c.lines { // the gateways are not those of the file any more
+		if strings.HasPrefix(key, "gateway[") {
+			delete(c.lines, key)
+		}
+	}
 	if listen == "off" {
 		c.Gateways = slices.DeleteFunc(c.Gateways, func(g Gateway) bool { return g.Protocol == protocol })
 		return
@@ -193,7 +230,7 @@ func (c *Config) fillGateways() {
 			}
 		}
 		seen[g.Protocol]++
-		if g.Listen != "" && !strings.Contains(g.Listen, ":") {
+		if _, err := strconv.Atoi(g.Listen); err == nil {
 			g.Listen = ":" + g.Listen // a port alone
 		}
 	}
@@ -239,27 +276,4 @@ func fields(t reflect.Type) func(func(reflect.StructField) bool) {
 			}
 		}
 	}
-}
-
-// lineOf finds where a key stands, 0 if it cannot tell (keys in inline
-// tables and the like).
-func lineOf(text string, key toml.Key) int {
-	table := ""
-	want := key.String()
-	for i, line := range strings.Split(text, "\n") {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			head, _, _ := strings.Cut(strings.TrimLeft(line, "["), "]")
-			table = strings.TrimSpace(head) + "."
-			if strings.TrimSuffix(table, ".") == want {
-				return i + 1
-			}
-			continue
-		}
-		name, _, ok := strings.Cut(line, "=")
-		if ok && table+strings.Trim(strings.TrimSpace(name), `"'`) == want {
-			return i + 1
-		}
-	}
-	return 0
 }

@@ -17,7 +17,7 @@ var otherVariables = map[string]bool{
 
 // readEnviron takes the variables OGW_SECTION_KEY. Others that begin with
 // OGW_ are left alone: container systems invent such names.
-func (c *Config) readEnviron(environ []string) error {
+func (c *Config) readEnviron(environ []string) (wrong []error) {
 	byVariable := map[string]string{}
 	for _, key := range sectionKeys() {
 		byVariable[variable(key)] = key
@@ -29,10 +29,10 @@ func (c *Config) readEnviron(environ []string) error {
 			continue
 		}
 		if err := c.set(key, value); err != nil {
-			return fmt.Errorf("environment %s: %w", name, err)
+			wrong = append(wrong, fmt.Errorf("environment %s: %w", name, err))
 		}
 	}
-	return nil
+	return wrong
 }
 
 // UnknownVariables returns the variables that look like ours and are not.
@@ -49,6 +49,25 @@ func UnknownVariables(environ []string) []string {
 		}
 	}
 	return out
+}
+
+// maxSlips is how far from a variable of ours another is taken for a misspelt one. Those
+// that container systems invent (OGW_SERVICE_HOST) are further away.
+const maxSlips = 2
+
+// MeantVariable returns the variable of ours that an unknown one was likely to be, or "".
+func MeantVariable(name string) string {
+	for _, key := range sectionKeys() {
+		if v := variable(key); distance(name, v) <= maxSlips {
+			return v
+		}
+	}
+	for v := range otherVariables {
+		if distance(name, v) <= maxSlips {
+			return v
+		}
+	}
+	return ""
 }
 
 func variable(key string) string {
@@ -85,6 +104,7 @@ func (c *Config) set(key, value string) error {
 		for f := range fields(s.Type) {
 			if f.Tag.Get("toml") == name {
 				c.give(key)
+				delete(c.lines, key)
 				return setValue(reflect.ValueOf(c).Elem().FieldByIndex(s.Index).FieldByIndex(f.Index), value)
 			}
 		}

@@ -37,7 +37,7 @@ const (
 
 // Validate checks every value and returns all that is wrong, one line each.
 func (c *Config) Validate() error {
-	v := &validator{}
+	v := &validator{file: c.File, lines: c.lines}
 	c.validateCluster(v)
 	c.validateSections(v)
 	if len(c.Gateways) > maxGateways {
@@ -160,6 +160,12 @@ func (v *validator) token(key, token string) {
 	}
 }
 
+// isAddress reports whether s is a host, or none, and a port.
+func isAddress(s string) bool {
+	_, _, err := net.SplitHostPort(s)
+	return err == nil
+}
+
 func (v *validator) address(key, s string) {
 	_, port, err := net.SplitHostPort(s)
 	if err != nil {
@@ -241,7 +247,7 @@ func (g *Gateway) validateREST(v *validator) {
 	for _, t := range g.Tokens {
 		v.token("tokens", t)
 	}
-	if len(g.Tokens) == 0 && !g.Users && !Loopback(g.Listen) {
+	if len(g.Tokens) == 0 && !g.Users && isAddress(g.Listen) && !Loopback(g.Listen) {
 		v.bad("listen", "%s can be reached from elsewhere, and anybody could change everything: "+
 			"set tokens or users, or listen on 127.0.0.1", g.Listen)
 	}
