@@ -12,7 +12,7 @@ import (
 	"ogw/httpapi/admin"
 )
 
-// stopPoll is how often stop looks whether the process has ended.
+// stopPoll is how often commands look whether the process has ended.
 const stopPoll = 50 * time.Millisecond
 
 // stop ends the process that serves the data folder.
@@ -57,13 +57,8 @@ func (s *stop) Run(ctx context.Context) error {
 	if err := x.Stop(ctx); err != nil {
 		return err
 	}
-	// The socket goes when everything but the engine is closed; the process
-	// itself reports the rest.
-	socket := filepath.Join(st.Dir, admin.SocketName)
-	for end := time.Now().Add(s.wait); s.remote == "" && alive(socket, st.PID); time.Sleep(stopPoll) {
-		if time.Now().After(end) {
-			return errors.New("the process still drains; it stops when that is done")
-		}
+	if s.remote == "" && !hasEnded(ctx, st, s.wait) {
+		return errors.New("the process still drains; it stops when that is done")
 	}
 	if s.json {
 		return s.printJSON(map[string]any{"stopped": st.PID, "mounts_stay": stay, "mounts_return": back})
@@ -78,10 +73,23 @@ func (s *stop) Run(ctx context.Context) error {
 	return nil
 }
 
+// hasEnded reports whether a process of this machine ends within a time. Its socket goes
+// when everything but the engine is closed, its number when that is closed too.
+func hasEnded(ctx context.Context, st admin.Status, wait time.Duration) bool {
+	socket := filepath.Join(st.Dir, admin.SocketName)
+	for end := time.Now().Add(wait); alive(socket, st.PID); time.Sleep(stopPoll) {
+		if time.Now().After(end) || ctx.Err() != nil {
+			return false
+		}
+	}
+	return true
+}
+
 func alive(socket string, pid int) bool {
 	if _, err := os.Stat(socket); err == nil {
 		return true
 	}
-	_, err := os.Stat(filepath.Join("/proc", itoa(int64(pid))))
-	return err == nil
+	// A process that nobody has waited for yet keeps its number, but no program.
+	_, err := os.Readlink(filepath.Join("/proc", itoa(int64(pid)), "exe"))
+	return !errors.Is(err, os.ErrNotExist)
 }

@@ -119,13 +119,22 @@ func resolved(path string) string {
 	return path
 }
 
-// ask has the process that serves the folder end the mount.
+// ask has the process that serves the folder end the mount. A process that served nothing
+// else ends with it, and is waited for: the folder may be copied or removed next.
 func (u *umount) ask(ctx context.Context) error {
 	s, err := u.dial(ctx)
 	if err != nil {
 		return err
 	}
-	return s.Umount(ctx, u.path, u.lazy)
+	st, unknown := s.Status(ctx)
+	if err := s.Umount(ctx, u.path, u.lazy); err != nil {
+		return err
+	}
+	last := unknown == nil && len(st.Gateways) == 0 && len(st.Mounts) == 1
+	if last && u.remote == "" && !u.lazy && !hasEnded(ctx, st, mountWait) {
+		fmt.Fprintf(u.env.stderr, "process %d, which served %s, still writes; it ends when that is done\n", st.PID, u.path)
+	}
+	return nil
 }
 
 func isNotFound(err error) bool {
