@@ -63,8 +63,9 @@
 // into it. When the answer is lost, the client writes a fence under the same
 // comparison. If that succeeds, the commit has not happened and cannot happen
 // any more, and the transaction runs again. If it does not, the slot holds the
-// number of the commit, which then happened. Only when etcd stays away for
-// resolveTimeout is the outcome unknown to the caller as well.
+// number of the commit, which then happened. Nor does a commit count twice that a
+// proxy sends twice: the second copy finds the number of the first in the slot. Only
+// when etcd stays away for resolveTimeout is the outcome unknown to the caller as well.
 //
 // Slots hang on a lease: they are gone a minute after their process. A commit
 // never makes its slot, so that one whose lease ended cannot commit.

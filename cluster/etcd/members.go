@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -38,7 +39,9 @@ func (m *members) use(client *clientv3.Client) {
 	m.client = client
 }
 
-// interceptor sees each try of each request.
+// interceptor sees each try of each request. The client itself sends anything again that
+// somebody else ended than its caller, as a proxy may. Of a commit the first copy could then
+// happen after the second one was refused: it is sent once, and fenced.
 func (m *members) interceptor() grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		m.mu.Lock()
@@ -46,9 +49,12 @@ func (m *members) interceptor() grpc.UnaryClientInterceptor {
 		m.mu.Unlock()
 		begin := time.Now()
 		err := invoke(ctx, method, req, reply, cc, opts...)
-		switch code := status.Code(err); {
-		case code == codes.Unavailable, code == codes.DeadlineExceeded && time.Since(begin) >= tryTimeout:
+		code := status.Code(err)
+		if code == codes.Unavailable || code == codes.DeadlineExceeded && time.Since(begin) >= tryTimeout {
 			m.leave(at)
+		}
+		if _, commit := req.(*pb.TxnRequest); commit && (code == codes.Canceled || code == codes.DeadlineExceeded) && ctx.Err() == nil {
+			return status.Error(codes.Unavailable, err.Error())
 		}
 		return err
 	}

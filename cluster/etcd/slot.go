@@ -158,9 +158,14 @@ func (p *slots) try(ctx context.Context, s *slot, c *commit) (done, lost bool, e
 	return p.resolve(ctx, s, err)
 }
 
-// refused looks at the slot after a commit whose comparisons failed.
+// refused looks at the slot after a commit whose comparisons failed. One that a proxy sends
+// twice is refused by its own first copy, whose number the slot then has.
 func (p *slots) refused(s *slot, answer *clientv3.TxnResponse) (done, lost bool, err error) {
 	found := found(answer)
+	if found != nil && found.ModRevision != s.rev && string(found.Value) == s.value(byCommit) {
+		s.rev = found.ModRevision
+		return true, false, nil
+	}
 	return false, found == nil || found.ModRevision != s.rev, nil
 }
 

@@ -6,6 +6,13 @@ import (
 	"testing"
 
 	"ogw/cluster"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Urgent commits do not wait for the turn of others.
@@ -27,5 +34,61 @@ func TestUrgentTurn(t *testing.T) {
 	}
 	if leave(); len(p.busy) != maxSlots {
 		t.Errorf("%d turns are taken", len(p.busy))
+	}
+}
+
+// A commit that is refused by its own first copy has happened.
+func TestRefusedByItself(t *testing.T) {
+	const rev, number = 7, 3
+	for _, c := range []struct {
+		name       string
+		slot       *mvccpb.KeyValue
+		done, lost bool
+	}{
+		{"as it was", &mvccpb.KeyValue{ModRevision: rev, Value: []byte((&slot{number: number - 1}).value(byCommit))}, false, false},
+		{"by the first copy", &mvccpb.KeyValue{ModRevision: rev + 2, Value: []byte((&slot{number: number}).value(byCommit))}, true, false},
+		{"by somebody else", &mvccpb.KeyValue{ModRevision: rev + 2, Value: []byte((&slot{}).value(byFence))}, false, true},
+		{"gone", nil, false, true},
+	} {
+		found := &pb.RangeResponse{}
+		if c.slot != nil {
+			found.Kvs = []*mvccpb.KeyValue{c.slot}
+		}
+		s := &slot{key: "slot", rev: rev, number: number}
+		done, lost, err := newSlots(nil, "").refused(s, &clientv3.TxnResponse{
+			Responses: []*pb.ResponseOp{{Response: &pb.ResponseOp_ResponseRange{ResponseRange: found}}},
+		})
+		if done != c.done || lost != c.lost || err != nil {
+			t.Errorf("%s: done %v, lost %v, %v", c.name, done, lost, err)
+		}
+		if done && s.rev != c.slot.ModRevision {
+			t.Errorf("%s: the slot is at %d", c.name, s.rev)
+		}
+	}
+}
+
+// The client does not send a commit again that somebody else ended than its caller.
+func TestEndedByOthers(t *testing.T) {
+	live := t.Context()
+	ended, end := context.WithCancel(live)
+	end()
+	for _, c := range []struct {
+		ctx        context.Context
+		req        any
+		code, want codes.Code
+	}{
+		{live, &pb.TxnRequest{}, codes.Canceled, codes.Unavailable},
+		{live, &pb.TxnRequest{}, codes.DeadlineExceeded, codes.Unavailable},
+		{live, &pb.TxnRequest{}, codes.ResourceExhausted, codes.ResourceExhausted},
+		{ended, &pb.TxnRequest{}, codes.Canceled, codes.Canceled},
+		{live, &pb.RangeRequest{}, codes.Canceled, codes.Canceled},
+	} {
+		err := newMembers([]string{"m"}).interceptor()(c.ctx, "", c.req, nil, nil,
+			func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+				return status.Error(c.code, "ended")
+			})
+		if got := status.Code(err); got != c.want {
+			t.Errorf("%s of %T: %s, want %s", c.code, c.req, got, c.want)
+		}
 	}
 }
