@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"ogw/cluster"
@@ -28,6 +29,7 @@ type Blobs struct {
 	prefix    string
 	tries     tries
 	check     lastCheck
+	claimed   atomic.Bool // a claim found, or made, the object of the store
 }
 
 // lastCheck is the last look whether the bucket answers.
@@ -191,6 +193,8 @@ func (b *Blobs) Usage(ctx context.Context) (cluster.Usage, error) {
 			return cluster.Usage{}, ctx.Err()
 		case errors.Is(err, context.DeadlineExceeded):
 			err = fmt.Errorf("%w: bucket %s at %s did not answer for %v", cluster.ErrUnavailable, b.bucket, b.endpoint, checkTimeout)
+		case errors.Is(err, cluster.ErrNotFound) && b.claimed.Load():
+			err = fmt.Errorf("%w: bucket %s at %s has no store below %s any more", cluster.ErrUnavailable, b.bucket, b.endpoint, b.prefix)
 		case errors.Is(err, cluster.ErrNotFound): // nobody claimed it
 			err = nil
 		}

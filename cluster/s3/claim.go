@@ -32,6 +32,7 @@ func (b *Blobs) Claim(ctx context.Context, store, known uint64) (before, now uin
 	if err := b.bind(ctx, fmt.Sprintf("%016x", store), known); err != nil {
 		return 0, 0, err
 	}
+	b.claimed.Store(true)
 	for range claimTries {
 		before, now, err = b.count(ctx, known)
 		if !errors.Is(err, cluster.ErrExists) {
@@ -99,7 +100,7 @@ func (b *Blobs) boundTo(ctx context.Context) (string, error) {
 	defer cancel()
 	body, _, err := b.get(bounded, b.storeKey(), 0, 63)
 	if err != nil {
-		return "", callerOr(ctx, err)
+		return "", missingOr(ctx, err)
 	}
 	defer body.Close()
 	text, err := io.ReadAll(io.LimitReader(body, 64))

@@ -14,15 +14,11 @@ func TestClaimOvertaken(t *testing.T) {
 	all := &careless{objects: make(map[string]carelessObject)}
 	refused := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, there := all.objects[r.URL.Path]
 		switch claim := strings.Contains(r.URL.Path, "/claim/"); {
 		case claim && r.Method == http.MethodPut && refused == 0:
 			refused++
 			w.WriteHeader(http.StatusPreconditionFailed)
 			fmt.Fprint(w, "<Error><Code>PreconditionFailed</Code></Error>")
-		case r.Method != http.MethodPut && !there && !r.URL.Query().Has("list-type"):
-			w.WriteHeader(http.StatusNotFound)
-			fmt.Fprint(w, "<Error><Code>NoSuchKey</Code></Error>")
 		default:
 			all.ServeHTTP(w, r)
 		}

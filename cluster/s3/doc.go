@@ -41,8 +41,9 @@
 // A request is tried maxTries times; a write that the endpoint refuses since it has too much to
 // do, or is not there, for patience, but by Open, whose caller decides whether to wait. One that moves no byte for stallTimeout has
 // failed, and none takes longer than requestTimeout, its tries included; the
-// error is then ErrUnavailable. A bucket that is gone, or credentials that are
-// no longer good, are ErrUnavailable, too, never ErrNotFound.
+// error is then ErrUnavailable. A bucket that is gone, credentials that are
+// no longer good, or a 404 of somebody who is not S3, as a proxy before the endpoint,
+// are ErrUnavailable, too, never ErrNotFound.
 //
 // # Limits
 //

@@ -25,34 +25,53 @@ const (
 	codeRange        = "InvalidRange"
 	codeSlowDown     = "SlowDown"
 	codeStorageFullX = "XMinioStorageFull"
+	codeForeign      = "404 Not Found" // of somebody who does not speak S3
 )
 
-func codeOf(err error) string {
-	var r minio.ErrorResponse
-	if errors.As(err, &r) {
-		return r.Code
+// response returns what the endpoint said of a request that it refused. An error document
+// shows that a 404 is S3's: of one without, as a proxy gives whose backend is being started,
+// the client says that there is no such object. It is in each answer but those to HEAD, which
+// nothing here sends.
+func response(err error) (r minio.ErrorResponse, refused bool) {
+	refused = errors.As(err, &r)
+	if r.StatusCode == http.StatusNotFound && r.XMLName.Local == "" {
+		r.Code, r.Message = codeForeign, "the answer is none of S3"
 	}
-	return ""
+	return r, refused
 }
 
-// mapError returns an error of package cluster. A missing bucket is not a
-// missing blob.
+func codeOf(err error) string {
+	r, _ := response(err)
+	return r.Code
+}
+
+// mapError returns an error of package cluster, never ErrNotFound: nothing but a read finds
+// that a blob is missing (missingOr).
 func mapError(err error) error {
 	if err == nil {
 		return nil
 	}
-	var r minio.ErrorResponse
-	if !errors.As(err, &r) {
+	r, refused := response(err)
+	if !refused {
 		return cluster.Because(cluster.ErrUnavailable, err)
 	}
 	class := cluster.ErrUnavailable
 	switch {
-	case r.Code == minio.NoSuchKey:
-		class = cluster.ErrNotFound
 	case r.Code == codeQuota, r.Code == codeStorageFullX, r.StatusCode == http.StatusInsufficientStorage:
 		class = cluster.ErrNoSpace
+	case r.Code == codeForeign:
+		err = r
 	}
 	return fmt.Errorf("%w: %s: %w", class, r.Code, err)
+}
+
+// missingOr is callerOr for a read, which finds that there is no such object. A missing
+// bucket is not a missing blob.
+func missingOr(ctx context.Context, err error) error {
+	if ctx.Err() == nil && codeOf(err) == minio.NoSuchKey {
+		return fmt.Errorf("%w: %w", cluster.ErrNotFound, err)
+	}
+	return callerOr(ctx, err)
 }
 
 // brokenOff is callerOr for err in the middle of an answer.

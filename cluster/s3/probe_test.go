@@ -59,7 +59,12 @@ func (c *careless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *careless) get(w http.ResponseWriter, r *http.Request) {
-	o := c.objects[r.URL.Path]
+	o, exists := c.objects[r.URL.Path]
+	if !exists {
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, "<Error><Code>NoSuchKey</Code></Error>")
+		return
+	}
 	if !c.forgetsMetadata {
 		w.Header().Set("X-Amz-Meta-"+numberKey, o.number)
 	}

@@ -67,7 +67,7 @@ func (b *Blobs) readFrames(ctx context.Context, id cluster.BlobID, into cluster.
 		return 0, b.readEnd(ctx, id)
 	}
 	if err != nil {
-		return 0, callerOr(ctx, err)
+		return 0, missingOr(ctx, err)
 	}
 	defer body.Close()
 	buf := frameBuffers.Get().(*[frame.Bytes]byte)
@@ -104,7 +104,7 @@ func (b *Blobs) readEnd(ctx context.Context, id cluster.BlobID) error {
 	defer cancel()
 	body, _, err := b.get(bounded, b.key(id), final*frame.Bytes, found.size-1)
 	if err != nil {
-		return callerOr(ctx, err)
+		return missingOr(ctx, err)
 	}
 	defer body.Close()
 	stored := make([]byte, found.size-final*frame.Bytes)
@@ -135,7 +135,7 @@ func (b *Blobs) stat(ctx context.Context, key string) (object, error) {
 		return object{}, fmt.Errorf("%w: object %s is empty", cluster.ErrCorrupt, key)
 	}
 	if err != nil {
-		return object{}, callerOr(ctx, err)
+		return object{}, missingOr(ctx, err)
 	}
 	body.Close()
 	return found, nil

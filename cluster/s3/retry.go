@@ -9,8 +9,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/minio/minio-go/v7"
 )
 
 const (
@@ -68,21 +66,21 @@ func (t tries) retry(ctx context.Context, write func(ctx context.Context) error)
 // busy reports whether the endpoint did not begin with a request, since it has too much to
 // do, or is being started.
 func busy(err error) bool {
-	var r minio.ErrorResponse
-	if !errors.As(err, &r) {
+	r, refused := response(err)
+	if !refused {
 		return errors.Is(err, syscall.ECONNREFUSED)
 	}
 	switch r.StatusCode {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		return true
 	}
-	return r.Code == codeSlowDown || r.Code == codeBusy
+	return r.Code == codeSlowDown || r.Code == codeBusy || r.Code == codeForeign
 }
 
 // temporary reports whether a write may do better the next time.
 func temporary(err error) bool {
-	var r minio.ErrorResponse
-	if !errors.As(err, &r) {
+	r, refused := response(err)
+	if !refused {
 		return true // no answer, or not a whole one
 	}
 	switch r.StatusCode {
@@ -91,7 +89,7 @@ func temporary(err error) bool {
 		return true
 	}
 	switch r.Code { // also behind a status of success: an upload may fail while it is completed
-	case codeConflict, codeSlowDown, codeBusy, "RequestTimeout", "InternalError":
+	case codeConflict, codeSlowDown, codeBusy, codeForeign, "RequestTimeout", "InternalError":
 		return true
 	}
 	return false

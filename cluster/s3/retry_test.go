@@ -21,6 +21,7 @@ var refusals = map[string]error{
 	"SlowDown":  minio.ErrorResponse{StatusCode: http.StatusOK, Code: "SlowDown"},
 	"429":       minio.ErrorResponse{StatusCode: http.StatusTooManyRequests, Code: "Throttled"},
 	"503":       minio.ErrorResponse{StatusCode: http.StatusServiceUnavailable, Code: "503 Service Unavailable"},
+	"404":       minio.ErrorResponse{StatusCode: http.StatusNotFound, Code: minio.NoSuchKey},
 	"not there": &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
 }
 
