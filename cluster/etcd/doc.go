@@ -68,7 +68,8 @@
 // when etcd stays away for resolveTimeout is the outcome unknown to the caller as well.
 //
 // Slots hang on a lease: they are gone a minute after their process. A commit
-// never makes its slot, so that one whose lease ended cannot commit.
+// never makes its slot, so that one whose lease ended cannot commit. A client that
+// finds a slot gone, or a lease that the members do not know, takes a new one.
 //
 // # History
 //

@@ -34,6 +34,7 @@ const (
 
 // slot is a key that one commit at a time writes.
 type slot struct {
+	lease  *lease
 	key    string
 	rev    int64 // its ModRevision after its last writing
 	number uint64
@@ -166,6 +167,9 @@ func (p *slots) refused(s *slot, answer *clientv3.TxnResponse) (done, lost bool,
 		s.rev = found.ModRevision
 		return true, false, nil
 	}
+	if found == nil {
+		s.lease.over() // with which the slot went
+	}
 	return false, found == nil || found.ModRevision != s.rev, nil
 }
 
@@ -210,7 +214,8 @@ func (p *slots) fence(ctx context.Context, s *slot, wait time.Duration) (*client
 // outcome returns the outcome that the slot records, once it was written since.
 func (p *slots) outcome(s *slot, kv *mvccpb.KeyValue, cause error) (done, lost bool, err error) {
 	if kv == nil {
-		return true, true, occ.Unknown(cause) // the lease ended meanwhile
+		s.lease.over()
+		return true, true, occ.Unknown(cause)
 	}
 	s.rev = kv.ModRevision
 	switch string(kv.Value) {
@@ -226,8 +231,10 @@ func (p *slots) outcome(s *slot, kv *mvccpb.KeyValue, cause error) (done, lost b
 func (p *slots) readOutcome(ctx context.Context, s *slot, cause error) (done, lost bool, err error) {
 	answer, err := p.client.Get(ctx, s.key)
 	switch {
-	case err != nil || len(answer.Kvs) == 0:
+	case err != nil:
 		return true, true, occ.Unknown(cause)
+	case len(answer.Kvs) == 0:
+		return p.outcome(s, nil, cause)
 	case answer.Kvs[0].ModRevision == s.rev:
 		return true, false, mapError(cause)
 	}
@@ -243,8 +250,17 @@ func (p *slots) notDone(cause error) (done, lost bool, err error) {
 	return false, false, nil
 }
 
-// take returns an idle slot of a lease that lives, or makes one.
+// take returns an idle slot of a lease that lives, or makes one: of a new lease, if the
+// members say that the old one has ended.
 func (p *slots) take(ctx context.Context) (*slot, error) {
+	s, err := p.takeOnce(ctx)
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return p.takeOnce(ctx)
+	}
+	return s, err
+}
+
+func (p *slots) takeOnce(ctx context.Context) (*slot, error) {
 	lease, err := p.alive(ctx)
 	if err != nil {
 		return nil, err
@@ -257,28 +273,34 @@ func (p *slots) take(ctx context.Context) (*slot, error) {
 		return s, nil
 	}
 	p.made++
-	s := &slot{key: p.keys.slot(int64(lease.id()), p.made)}
+	s := &slot{lease: lease, key: p.keys.slot(int64(lease.id()), p.made)}
 	p.mu.Unlock()
-	return s, p.create(ctx, lease, s)
+	return s, p.create(ctx, s)
 }
 
 // create makes a slot that nobody else uses, so that a second Put after a lost
 // answer is like the first. Were the first to come later still, the slot's next
 // commit would be refused and the slot given up.
-func (p *slots) create(ctx context.Context, lease *lease, s *slot) error {
-	return persist(ctx, func(ctx context.Context) error {
-		answer, err := p.client.Put(ctx, s.key, s.value(byFence), clientv3.WithLease(lease.id()))
+func (p *slots) create(ctx context.Context, s *slot) error {
+	err := persist(ctx, func(ctx context.Context) error {
+		answer, err := p.client.Put(ctx, s.key, s.value(byFence), clientv3.WithLease(s.lease.id()))
 		if err == nil {
 			s.rev = answer.Header.Revision
 		}
 		return err
 	})
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		s.lease.over()
+	}
+	return err
 }
 
 func (p *slots) giveBack(s *slot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.idle = append(p.idle, s)
+	if s.lease == p.lease {
+		p.idle = append(p.idle, s)
+	}
 }
 
 // alive returns the client's lease; a new one, without slots, if the old one

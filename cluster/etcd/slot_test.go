@@ -48,12 +48,8 @@ func TestRefusedByItself(t *testing.T) {
 		{"as it was", &mvccpb.KeyValue{ModRevision: rev, Value: []byte((&slot{number: number - 1}).value(byCommit))}, false, false},
 		{"by the first copy", &mvccpb.KeyValue{ModRevision: rev + 2, Value: []byte((&slot{number: number}).value(byCommit))}, true, false},
 		{"by somebody else", &mvccpb.KeyValue{ModRevision: rev + 2, Value: []byte((&slot{}).value(byFence))}, false, true},
-		{"gone", nil, false, true},
 	} {
-		found := &pb.RangeResponse{}
-		if c.slot != nil {
-			found.Kvs = []*mvccpb.KeyValue{c.slot}
-		}
+		found := &pb.RangeResponse{Kvs: []*mvccpb.KeyValue{c.slot}}
 		s := &slot{key: "slot", rev: rev, number: number}
 		done, lost, err := newSlots(nil, "").refused(s, &clientv3.TxnResponse{
 			Responses: []*pb.ResponseOp{{Response: &pb.ResponseOp_ResponseRange{ResponseRange: found}}},

@@ -138,6 +138,39 @@ func load(t *testing.T, clients []cluster.KV, workers int, disturb func()) *tall
 	return y
 }
 
+// A lease that ends before its client knows, as by an operator's hand, costs commits no time:
+// neither one that has a slot of it, nor those that would make theirs.
+func TestEtcdLeaseRevoked(t *testing.T) {
+	e := testenv.StartEtcd(t, 1)
+	kv, other := openEtcd(t, newPrefix(), e.Endpoints()...), etcdClient(t, e.Endpoints()...)
+	set := func(w int) {
+		if err := kv.Update(t.Context(), func(txn cluster.Txn) error { return txn.Set(fmt.Append(nil, "key", w), nil) }); err != nil {
+			t.Errorf("worker %d: %v", w, err)
+		}
+	}
+	for _, workers := range []int{1, 16, 16} {
+		set(0)
+		leases, err := other.Leases(t.Context())
+		if err != nil || len(leases.Leases) == 0 {
+			t.Fatalf("leases: %v, %v", leases, err)
+		}
+		for _, l := range leases.Leases {
+			if _, err := other.Revoke(t.Context(), l.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begin := time.Now()
+		var wg sync.WaitGroup
+		for w := range workers {
+			wg.Go(func() { set(w) })
+		}
+		wg.Wait()
+		if took := time.Since(begin); took > 2*time.Second {
+			t.Errorf("%d commits took %v", workers, took)
+		}
+	}
+}
+
 // Members that are killed and started again cost time, not a commit, and leave
 // no outcome unknown.
 func TestEtcdKill(t *testing.T) {
