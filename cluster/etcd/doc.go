@@ -12,7 +12,8 @@
 //	              each pair that is expected has that value, or is absent,
 //	              the slot has the ModRevision of this client's last use
 //	        then  put and delete what was written, put the slot
-//	        else  get the slot, and from the second refusal on what was read by key
+//	        else  get the slot, and from the second refusal on what was read by key,
+//	              if that does not make the request too large
 //
 // So the reads of an Update hold at its commit, and a View is one revision. A
 // transaction that wrote nothing is committed by its first read; if it was answered

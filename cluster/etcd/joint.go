@@ -42,8 +42,8 @@ func (r *request) joins() bool {
 		if len(r.cmps[i].RangeEnd) > 0 {
 			return false
 		}
-		r.compared += len(r.cmps[i].KeyBytes()) + len(r.cmps[i].ValueBytes())
 	}
+	r.compared = compared(r.cmps)
 	r.bytes = r.compared
 	for _, list := range [][]clientv3.Op{r.then, r.otherwise} {
 		for i := range list {
@@ -51,6 +51,14 @@ func (r *request) joins() bool {
 		}
 	}
 	return r.bytes <= maxJoinBytes
+}
+
+// compared returns the length of what cmps compare.
+func compared(cmps []clientv3.Cmp) (bytes int) {
+	for i := range cmps {
+		bytes += len(cmps[i].KeyBytes()) + len(cmps[i].ValueBytes()) + len(cmps[i].RangeEnd)
+	}
+	return bytes
 }
 
 // keys returns what r reads and writes.

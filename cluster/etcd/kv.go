@@ -106,7 +106,7 @@ func (kv *KV) run(ctx context.Context, fn func(cluster.Txn) error, a *attempt) (
 	}
 	c := &commit{cmps: append(s.compares(), kv.expected(t)...), writes: kv.writes(keys, values)}
 	if a.again {
-		c.looks = kv.remembered(reads)
+		c.looks = kv.remembered(reads, maxLooks-compared(c.cmps))
 	}
 	change, err := kv.peers.Announce(ctx, keys...)
 	if err != nil {
@@ -130,13 +130,18 @@ func (kv *KV) run(ctx context.Context, fn func(cluster.Txn) error, a *attempt) (
 	return rev > 0 || err != nil, err
 }
 
-// remembered returns which of reads the memory has: those that are not large.
-func (kv *KV) remembered(reads *occ.Versions) (looks []occ.KeyVersion) {
+// remembered returns which of reads the memory has: those that are not large. It returns
+// none if their keys have more bytes than room: a part would be no state to run on.
+func (kv *KV) remembered(reads *occ.Versions, room int) (looks []occ.KeyVersion) {
 	reads.Keys(func(key []byte, rev int64) {
 		if len(looks) < MaxOps && kv.memory.Has(key) {
 			looks = append(looks, occ.KeyVersion{Key: key, Version: rev})
+			room -= len(kv.keys.key(key))
 		}
 	})
+	if room < 0 {
+		return nil
+	}
 	return looks
 }
 

@@ -1,11 +1,14 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"ogw/cluster"
+	"ogw/cluster/internal/occ"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -85,6 +88,26 @@ func TestEndedByOthers(t *testing.T) {
 			})
 		if got := status.Code(err); got != c.want {
 			t.Errorf("%s of %T: %s, want %s", c.code, c.req, got, c.want)
+		}
+	}
+}
+
+// A commit that is refused asks for all that it read, or, where that would make it too large,
+// for nothing.
+func TestLooksAreBounded(t *testing.T) {
+	kv := &KV{keys: "prefix/", memory: occ.NewMemory(nil)}
+	for _, c := range []struct{ keys, bytes, want int }{{MaxOps, 100, MaxOps}, {MaxOps, cluster.MaxKeyBytes, 0}} {
+		reads := occ.NewVersions()
+		s := &source{keys: kv.keys, recall: occ.NewRecall(kv.memory, false, reads)}
+		for i := range c.keys {
+			key := fmt.Appendf(nil, "%03d%s", i, bytes.Repeat([]byte("k"), c.bytes-3))
+			kv.memory.Found(key, nil, int64(i+1), 0)
+			reads.Saw(key, int64(i+1))
+		}
+		looks := kv.remembered(reads, maxLooks-compared(s.compares()))
+		// Two keys may have one place in the memory.
+		if len(looks) > c.want || len(looks) < c.want-c.want/10 {
+			t.Errorf("of %d keys of %d bytes: %d", c.keys, c.bytes, len(looks))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -168,6 +169,36 @@ func TestEtcdLeaseRevoked(t *testing.T) {
 		if took := time.Since(begin); took > 2*time.Second {
 			t.Errorf("%d commits took %v", workers, took)
 		}
+	}
+}
+
+// A transaction that etcd takes does not become too large by being refused: what it then
+// asks for beside what it writes is bounded.
+func TestEtcdLargeRefused(t *testing.T) {
+	const keys, refusals = 60, 3
+	e := testenv.StartEtcd(t, 1)
+	prefix := newPrefix()
+	kv, other := openEtcd(t, prefix, e.Endpoints()...), openEtcd(t, prefix, e.Endpoints()...)
+	long, value := bytes.Repeat([]byte("k"), cluster.MaxKeyBytes-2), make([]byte, (kv.Limits().Bytes-1<<10)/2)
+	runs := 0
+	err := kv.Update(t.Context(), func(txn cluster.Txn) error {
+		for i := range keys {
+			if _, err := txn.Get(fmt.Appendf(nil, "%02d%s", i, long)); err != nil {
+				return err
+			}
+		}
+		if _, err := txn.Get([]byte("hot")); err != nil {
+			return err
+		}
+		if runs++; runs <= refusals {
+			if err := other.Update(t.Context(), func(txn cluster.Txn) error { return txn.Set([]byte("hot"), fmt.Append(nil, runs)) }); err != nil {
+				return err
+			}
+		}
+		return errors.Join(txn.Set([]byte("large1"), value), txn.Set([]byte("large2"), value))
+	})
+	if err != nil || runs <= refusals {
+		t.Errorf("after %d runs: %v", runs, err)
 	}
 }
 
