@@ -154,6 +154,13 @@ func Uncovered(dir string) error {
 	return nil
 }
 
+// CheckMountPoint returns why Mount would refuse the directory dir: an error of
+// ErrMountPoint, ErrNoRights or ErrNoDevice. As Mount, it removes a dead mount.
+func CheckMountPoint(dir string, opt Options) error {
+	_, err := prepare(dir, opt)
+	return err
+}
+
 // prepare checks the mount point and removes a dead mount from it.
 func prepare(dir string, opt Options) (string, error) {
 	abs, err := filepath.Abs(dir)

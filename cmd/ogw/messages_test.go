@@ -151,28 +151,50 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-// A mount whose metrics cannot be served names the option, and leaves no
-// socket that others would take for a process.
-func TestFailedMountLeavesNothing(t *testing.T) {
+// A first start that fails names the option that has to change, and leaves no store:
+// the next one with a right name would be beside it.
+func TestFailedStartLeavesNothing(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	for _, args := range [][]string{
-		{"mount", "-o", "metrics=" + l.Addr().String()},
-		{"mount", "-b", "-o", "metrics=" + l.Addr().String()},
-		{"mount", "--subtree", "../.."},
+	busy := l.Addr().String()
+	const none = "does not exist; make it with mkdir"
+	for _, c := range []struct {
+		args []string
+		say  string
+	}{
+		{[]string{"mount", "-o", "metrics=" + busy, "mnt"}, "choose another address with --metrics, or -o metrics=ADDRESS"},
+		{[]string{"mount", "-b", "-o", "metrics=" + busy, "mnt"}, "choose another address with --metrics, or -o metrics=ADDRESS"},
+		{[]string{"mount", "--subtree", "../..", "mnt"}, "subtree"},
+		{[]string{"mount", "none"}, none},
+		{[]string{"mount", "-b", "none"}, none},
+		{[]string{"mount", "."}, "is not empty"},
+		{[]string{"mount", "--set", "admin.token=0123456789abcdef", "--set", "admin.listen=" + busy, "mnt"}, "with admin.listen"},
+		{[]string{"serve", "--rest", busy}, "with --rest"},
+		{[]string{"serve", "--set", "admin.token=0123456789abcdef", "--set", "admin.listen=" + busy}, "with admin.listen"},
 	} {
 		w := newWorld(t)
-		_, errs, code := w.ogw(append(args, w.mkdir("mnt"))...)
-		if say := "choose another address with --metrics, or -o metrics=ADDRESS"; code == 0 ||
-			!strings.Contains(errs, say) && args[1] != "--subtree" {
-			t.Errorf("%v: %d %s", args, code, errs)
+		w.mkdir("mnt")
+		if _, errs, code := w.ogw(c.args...); code == 0 || !strings.Contains(errs, c.say) {
+			t.Errorf("%v: %d %s", c.args, code, errs)
 		}
-		if _, err := os.Lstat(w.data(admin.SocketName)); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%v: the socket: %v", args, err)
+		if _, err := os.Lstat(w.data("")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%v: the data folder: %v", c.args, err)
 		}
+	}
+	// Where a store was before, no socket stays that others would take for a process.
+	w := newWorld(t)
+	d := w.serve(anyPort...)
+	d.signal(syscall.SIGTERM)
+	d.wait(endLimit)
+	w.mkdir("mnt")
+	if _, errs, code := w.ogw("mount", "-o", "metrics="+busy, "mnt"); code == 0 || !strings.Contains(errs, "--metrics") {
+		t.Errorf("%d %s", code, errs)
+	}
+	if _, err := os.Lstat(w.data(admin.SocketName)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket: %v", err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"ogw/cluster"
+	"ogw/cmd/ogw/mounts"
 	"ogw/cmd/ogw/server"
 	"ogw/fusemount"
 	"ogw/httpapi/admin"
@@ -245,7 +246,8 @@ func (m *mount) serve(ctx context.Context) error {
 	server.TuneCollector(m.cfg, m.getenv)
 	untilStopped, release := m.signals(ctx, log)
 	defer release()
-	p, err := server.Open(ctx, m.cfg, server.Options{Version: version, Log: log, Access: access, Metrics: m.metrics, UntilUnmounted: true})
+	p, err := server.Open(ctx, m.cfg, server.Options{Version: version, Log: log, Access: access, Metrics: m.metrics, UntilUnmounted: true,
+		Making: func() error { return mounts.Check(m.mount, log) }})
 	if err != nil && untilStopped.Err() != nil {
 		return untilStopped.Err() // not tried again
 	}

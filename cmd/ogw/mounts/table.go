@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -114,6 +116,15 @@ func (t *Table) Add(ctx context.Context, m admin.Mount) error {
 		return nil
 	}
 	return t.add(ctx, m, m.NonEmpty)
+}
+
+// Check returns why the mount m of a store that is about to be made would fail, as far
+// as that can be told.
+func Check(m admin.Mount, log *slog.Logger) error {
+	if strings.Trim(m.Subtree, "/") != "" {
+		return fmt.Errorf("subtree %s: %w", m.Subtree, vfs.ErrNotExist)
+	}
+	return mountError(fusemount.CheckMountPoint(m.Dir, fusemount.Options{NonEmpty: m.NonEmpty, Logger: log}))
 }
 
 // add is Add; over reports whether the directory may have entries.

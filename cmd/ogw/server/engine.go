@@ -44,7 +44,15 @@ func openEngine(ctx context.Context, cfg *config.Config, opt *Options) (e *engin
 	}
 	e.budgets = fit(cfg)
 	warnOfGroups(cfg, ownGroups, opt.Log)
-	if e.cluster, err = openCluster(ctx, cfg, opener{version: opt.Version, budgets: e.budgets, openWait: maxOpenWait, serves: true, log: opt.Log}); err != nil {
+	by := opener{version: opt.Version, budgets: e.budgets, openWait: maxOpenWait, serves: true, finds: true, log: opt.Log}
+	if e.cluster, err = openCluster(ctx, cfg, by); errors.Is(err, cluster.ErrNoStore) {
+		if err = mayMake(cfg, opt); err != nil {
+			return e, err
+		}
+		by.finds = false
+		e.cluster, err = openCluster(ctx, cfg, by)
+	}
+	if err != nil {
 		return e, err
 	}
 	if err = local.MakePrivate(cfg.Cluster.Dir, opt.Log, privateNames...); err != nil {
@@ -66,6 +74,32 @@ func openEngine(ctx context.Context, cfg *config.Config, opt *Options) (e *engin
 		err = errors.Join(err, e.meters.addPeers(peers))
 	}
 	return e, err
+}
+
+// mayMake returns what would have the start fail after it made a store: a folder with
+// a wrong name is not to stay behind as one.
+func mayMake(cfg *config.Config, opt *Options) error {
+	if opt.Making != nil {
+		if err := opt.Making(); err != nil {
+			return err
+		}
+	}
+	doors := operatorDoors(cfg, opt)
+	for _, g := range cfg.Gateways {
+		if protocols[g.Protocol] != nil {
+			doors = append(doors, g)
+		}
+	}
+	for _, g := range doors {
+		l, err := listen(g, slog.New(slog.DiscardHandler))
+		if err == nil {
+			err = l.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // close comes last. served reports whether the process had begun to serve.

@@ -42,17 +42,27 @@ func openOperators(cfg *config.Config, opt *Options, p *process) (*operators, er
 	if err = o.add(config.Gateway{Name: "admin-socket"}, socket, api); err != nil {
 		return o, err
 	}
-	if cfg.Admin.Listen != "" {
-		g := config.Gateway{Name: "admin", Listen: cfg.Admin.Listen, TLSCert: cfg.Admin.TLSCert, TLSKey: cfg.Admin.TLSKey}
-		if err = o.listen(g, api.WithToken(cfg.Admin.Token, p.gateways.guesses)); err != nil {
+	for _, g := range operatorDoors(cfg, opt) {
+		h := api.WithToken(cfg.Admin.Token, p.gateways.guesses)
+		if g.Name == metricsName {
+			h = onlyMetrics(metrics, httpapi.FrameConfig{Door: metricsName, Logger: opt.Access, Done: e.meters.http(metricsName)})
+		}
+		if err = o.listen(g, h); err != nil {
 			return o, err
 		}
 	}
-	if opt.Metrics != "" {
-		err = o.listen(config.Gateway{Name: metricsName, Listen: opt.Metrics},
-			onlyMetrics(metrics, httpapi.FrameConfig{Door: metricsName, Logger: opt.Access, Done: e.meters.http(metricsName)}))
+	return o, nil
+}
+
+// operatorDoors are the configured addresses of operators.
+func operatorDoors(cfg *config.Config, opt *Options) (list []config.Gateway) {
+	if cfg.Admin.Listen != "" {
+		list = append(list, config.Gateway{Name: "admin", Listen: cfg.Admin.Listen, TLSCert: cfg.Admin.TLSCert, TLSKey: cfg.Admin.TLSKey})
 	}
-	return o, err
+	if opt.Metrics != "" {
+		list = append(list, config.Gateway{Name: metricsName, Listen: opt.Metrics})
+	}
+	return list
 }
 
 // onlyMetrics is the handler of that listener.

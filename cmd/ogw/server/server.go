@@ -19,6 +19,9 @@ type Options struct {
 	Access  *slog.Logger // of requests
 	// Metrics is the address of a listener that has nothing but metrics, or "".
 	Metrics string
+	// Making is asked before a store is made, where there is none: its error leaves
+	// the folder as it is. May be nil.
+	Making func() error
 	// UntilUnmounted has Run end when there is no mount any more.
 	UntilUnmounted bool
 }
