@@ -102,6 +102,41 @@ func TestCutBesideManyExtents(t *testing.T) {
 	}
 }
 
+// A file that is cut to a size with many extents behind it gives up their space, also where
+// one transaction has no room for all of them.
+func TestTruncateFreesSpace(t *testing.T) {
+	const chunk, blobs = 64 << 10, 50
+	c := mem.New(mem.Options{Limits: cluster.Limits{Ops: 128, Bytes: 3 << 19}})
+	fs := openContentTest(t, c, Config{})
+	f := mustOpen(t, fs, mustFile(t, fs, RootIno, "f"), OpenRead|OpenWrite)
+	data := make([]byte, blobs*chunk)
+	for at := 0; at < len(data); at += chunk {
+		data[at] = byte(1 + at/chunk)
+		_, err := f.WriteAt(bg, data[at:at+chunk], int64(at))
+		want(t, err, nil)
+		want(t, f.Sync(bg), nil)
+	}
+	if n := countBlobs(t, c); n != blobs {
+		t.Fatalf("%d blobs are stored", n)
+	}
+	const left = 3 * blobs / 10
+	size := int64(left*chunk - 1)
+	want(t, setSize(fs, f.Ino(), size), nil)
+	collect(t, fs)
+	if n := countBlobs(t, c); n != left {
+		t.Errorf("%d blobs are kept, want %d", n, left)
+	}
+	a, err := f.Attr(bg)
+	if err != nil || a.Size != size || a.Used != size {
+		t.Errorf("%d bytes, %d used, %v", a.Size, a.Used, err)
+	}
+	if !bytes.Equal(readAll(t, fs, f.Ino()), data[:size]) {
+		t.Error("content differs")
+	}
+	want(t, f.Close(bg), nil)
+	mustBeClean(t, fs)
+}
+
 // TestUsedOfSparseCopy: what a copy of a sparse file uses is what it stores, however it is
 // cut: programs take a file that uses nothing for one hole.
 func TestUsedOfSparseCopy(t *testing.T) {

@@ -39,9 +39,9 @@ func (ch *Change) Truncate(t cluster.Txn, n *record.Inode, size int64, id record
 	return nil
 }
 
-// cutTail removes what lies behind size. If that is more than a transaction
-// may hold, or if the content is shared, n gets a fresh content that refers
-// to the old one up to size.
+// cutTail removes what lies behind size; a trimError if that is more than a transaction may
+// hold. A shared content stays: n gets a fresh one that refers to it up to size, and
+// would keep all of what it names if nobody else had it.
 func (ch *Change) cutTail(t cluster.Txn, n *record.Inode, size int64, id record.ContentID) error {
 	if n.Content == 0 {
 		return nil
@@ -52,17 +52,15 @@ func (ch *Change) cutTail(t cluster.Txn, n *record.Inode, size int64, id record.
 		if err != nil {
 			return err
 		}
-		if !more {
-			_, _, err := ch.cut(t, n, size, n.Size, Bounds{Extents: len(list)})
-			return err
+		if more {
+			return &trimError{size}
 		}
+		_, _, err = ch.cut(t, n, size, n.Size, Bounds{Extents: len(list)})
+		return err
 	}
 	kept, err := ch.Refer(t, n, id, Range{Len: size}, 0)
 	if errors.Is(err, ErrFragmented) {
-		if n.Has(record.FlagShared) {
-			return ErrDetach
-		}
-		return &trimError{size}
+		return ErrDetach
 	}
 	if err != nil {
 		return err
