@@ -140,7 +140,8 @@
 // range that is copied) and the writers through Files follow one another: writers wait, while
 // what they wrote before is stored and until the transaction is over (FS.updateEnd). So
 // what is appended goes behind the end that is stored, and nothing takes its place. They go on
-// before watchers are notified: a kernel may have to write pages before it drops them.
+// before watchers are notified: a kernel may have to write pages before it drops them. Where
+// there is no space to store what was written, emptying the file drops it (FS.updateEmptied).
 //
 // A flush merges what was written into the file as it is by then, within its transaction:
 // nothing of a snapshot is written. So what another process stored meanwhile stays, but

@@ -291,6 +291,54 @@ func TestNoSpace(t *testing.T) {
 	checkAfterFault(t, fs, "full")
 }
 
+// A file that fills the store is emptied, with what was written and cannot be stored, and can
+// be written again: at once what is inline.
+func TestEmptiedWhileFull(t *testing.T) {
+	for how, empty := range map[string]func(fs *FS, ino Ino) error{
+		"truncate": func(fs *FS, ino Ino) error { return setSize(fs, ino, 0) },
+		"open": func(fs *FS, ino Ino) error {
+			f, err := fs.Open(bg, Root, ino, OpenWrite|OpenTrunc)
+			if err == nil {
+				err = f.Close(bg)
+			}
+			return err
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			faults := &mem.Faults{}
+			c := mem.New(mem.Options{Faults: faults})
+			fs := openContentTest(t, c, Config{Now: later})
+			ino := mustFile(t, fs, RootIno, "f")
+			f := mustOpen(t, fs, ino, OpenRead|OpenWrite)
+			data := bytes.Repeat([]byte{5}, 100<<10)
+			_, err := f.WriteAt(bg, data, 0)
+			want(t, err, nil)
+			want(t, f.Sync(bg), nil)
+			faults.FailFrom(1, cluster.ErrNoSpace, mem.OpBlobCreate, mem.OpBlobWrite, mem.OpBlobCommit)
+			_, err = f.WriteAt(bg, data, int64(len(data)))
+			want(t, err, nil)
+			want(t, setSize(fs, ino, 1), ErrNoSpace) // the file is as it was
+			wantText(t, fs, ino, string(data)+string(data))
+			want(t, empty(fs, ino), nil)
+			wantText(t, fs, ino, "")
+			_, err = f.WriteAt(bg, []byte("small"), 0)
+			want(t, err, nil)
+			want(t, f.Sync(bg), nil)
+			collect(t, fs)
+			if n := countBlobs(t, c); n != 0 {
+				t.Errorf("%d blobs are kept", n)
+			}
+			faults.Clear()
+			wantText(t, fs, ino, "small")
+			want(t, f.Close(bg), nil)
+			if n := fs.Losses(); n != 0 {
+				t.Errorf("%d losses", n)
+			}
+			checkAfterFault(t, fs, how)
+		})
+	}
+}
+
 // Damage is an error to the reader, and a finding.
 func TestCorruptBlob(t *testing.T) {
 	disk := mem.NewDisk()

@@ -105,7 +105,7 @@ func (fs *FS) openInode(ctx context.Context, cred *Cred, ino Ino, flags OpenFlag
 // durable.
 func (f *File) truncate(ctx context.Context) error {
 	cut := false
-	err := f.changeEnd(ctx, func(t cluster.Txn, o *op, n *record.Inode, id ContentID) error {
+	err := f.changeBy(ctx, f.fs.updateEmptied, func(t cluster.Txn, o *op, n *record.Inode, id ContentID) error {
 		if err := perm.FlagsOf(n).CheckFree(); err != nil {
 			return err
 		}

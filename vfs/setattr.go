@@ -57,7 +57,9 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 		return Attr{}, ErrInvalid
 	}
 	of, before, cut, update := fs.keepsTimes(ctx, ino, &set), (*timesSet)(nil), false, fs.updateFile
-	if set.Size != nil {
+	if set.Size != nil && *set.Size == 0 {
+		update = fs.updateEmptied
+	} else if set.Size != nil {
 		update = fs.updateEnd
 	} else if of == nil && (set.timesSet() || set.setsID()) {
 		// What was written before must not come after, with other times or to

@@ -3,6 +3,7 @@ package vfs
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 
 	"ogw/cluster"
@@ -142,7 +143,7 @@ func (fs *FS) updateEnd(ctx context.Context, ino Ino, fn func(t cluster.Txn, o *
 		if err := fs.flushInode(ctx, ino); err != nil { // the most of it, while others write
 			return err
 		}
-		move := fs.session.Open.BeginMove(ino, func() { fs.contentCommitted(ino) })
+		move := fs.session.Open.BeginMove(ino, func(bool) { fs.contentCommitted(ino) })
 		defer move.End()
 		if err := fs.flushInode(ctx, ino); err != nil {
 			return err
@@ -152,6 +153,53 @@ func (fs *FS) updateEnd(ctx context.Context, ino Ino, fn func(t cluster.Txn, o *
 			return fn(t, o)
 		})
 	})
+}
+
+// updateEmptied is updateEnd for what leaves the file without bytes. Where there is no space to
+// store what was written before, that goes with the rest: who empties the file that fills the
+// store frees it.
+func (fs *FS) updateEmptied(ctx context.Context, ino Ino, fn func(t cluster.Txn, o *op) error) error {
+	err := fs.updateEnd(ctx, ino, fn)
+	if !errors.Is(err, ErrNoSpace) || !fs.hasPieces(ino) {
+		return err
+	}
+	return fs.contents.Fit(ctx, ino, func() error { return fs.emptyUnstored(ctx, ino, fn) })
+}
+
+// emptyUnstored is a transaction of updateEmptied beside which no flush runs.
+func (fs *FS) emptyUnstored(ctx context.Context, ino Ino, fn func(t cluster.Txn, o *op) error) error {
+	var of *openFile
+	end := func() {
+		if of != nil {
+			of.flushMu.Unlock()
+			of = nil
+		}
+	}
+	move := fs.session.Open.BeginMove(ino, func(known bool) {
+		fs.contentCommitted(ino)
+		if of != nil && known {
+			of.discard()
+		}
+		end() // before watchers are notified, as the Move
+	})
+	defer move.End()
+	if of = fs.opened(ino); of != nil {
+		of.flushMu.Lock()
+		defer end()
+	}
+	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+		o.move = move
+		return fn(t, o)
+	})
+}
+
+// discard forgets what was written and not stored: the file was emptied. Under flushMu.
+func (of *openFile) discard() {
+	of.mu.Lock()
+	of.cutPieces(0, math.MaxInt64)
+	of.writes, of.killPriv, of.dirtyNS = 0, false, 0
+	of.mu.Unlock()
+	of.flushNothing()
 }
 
 // hasPieces reports whether this process wrote to the file and did not flush

@@ -17,13 +17,13 @@ import (
 type Move struct {
 	t         *Table
 	ino       record.Ino
-	committed func()
+	committed func(known bool)
 	ended     bool
 }
 
 // BeginMove begins one. committed is called, before writers go on, when the transaction
-// committed, or may have.
-func (t *Table) BeginMove(ino record.Ino, committed func()) *Move {
+// committed (known), or may have.
+func (t *Table) BeginMove(ino record.Ino, committed func(known bool)) *Move {
 	s := t.shard(ino)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,9 +52,9 @@ func (m *Move) Again() {}
 func (m *Move) Failed() {}
 
 // Committed ends a transaction that moved the end, or may have. A nil Move is none.
-func (m *Move) Committed(context.Context, bool) {
+func (m *Move) Committed(_ context.Context, known bool) {
 	if m != nil {
-		m.committed()
+		m.committed(known)
 		m.End()
 	}
 }
