@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -48,14 +49,27 @@ func newSocket() (int, error) {
 // Dial connects to the holder whose socket is at path. ErrNone if there is none.
 // What the Client does then waits for the server before to be gone.
 func Dial(path string) (*Client, error) {
+	socket, err := connect(path)
+	switch {
+	case err == nil:
+		return &Client{socket: socket}, nil
+	case slices.ContainsFunc([]error{unix.ENOENT, unix.ENOTDIR, unix.ECONNREFUSED}, func(e error) bool { return errors.Is(err, e) }):
+		err = fmt.Errorf("%w: %w", ErrNone, err)
+	case errors.Is(err, unix.EAGAIN):
+		err = ErrHung
+	}
+	return nil, err
+}
+
+// connect returns a socket that is connected to that of a holder.
+func connect(path string) (socket int, err error) {
 	addr, release, err := address(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+		return -1, err
 	}
 	defer release()
-	socket, err := newSocket()
-	if err != nil {
-		return nil, err
+	if socket, err = newSocket(); err != nil {
+		return -1, err
 	}
 	// It waits where others are in the queue, of which one that does not answer takes none.
 	err = bound(socket, unix.SO_SNDTIMEO)
@@ -67,15 +81,9 @@ func Dial(path string) (*Client, error) {
 	}
 	if err != nil {
 		_ = unix.Close(socket)
-		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) {
-			err = fmt.Errorf("%w: %w", ErrNone, err)
-		}
-		if errors.Is(err, unix.EAGAIN) {
-			err = ErrHung
-		}
-		return nil, err
+		return -1, err
 	}
-	return &Client{socket: socket}, nil
+	return socket, nil
 }
 
 // Listen makes the socket of a holder at path, in a folder that nobody else

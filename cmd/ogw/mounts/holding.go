@@ -26,9 +26,8 @@ type holding struct {
 	ending context.Context // done when what is held is left to the next process
 	close  func()          // ends it
 
-	mu      sync.Mutex
-	client  *holder.Client // nil: nothing is held
-	unknown bool           // there is a holder, and it does not report what it holds
+	mu     sync.Mutex
+	client *holder.Client // nil: nothing is held
 	// refused are mounts that were not taken over: nothing may look at them,
 	// since nobody answers.
 	refused map[string]*fusemount.Refused
@@ -168,7 +167,8 @@ func (m *heldMount) Drop(name string) {
 	}
 }
 
-// list connects to the holder that the process before left, if there is one.
+// list connects to the holder that the process before left, if there is one. After an
+// error it is not known what programs have open.
 func (h *holding) list() ([]holder.Item, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,12 +176,10 @@ func (h *holding) list() ([]holder.Item, error) {
 	if errors.Is(err, holder.ErrNone) {
 		return nil, nil
 	}
-	h.unknown = err != nil
 	if err != nil {
 		return nil, err
 	}
 	items, err := client.List()
-	h.unknown = err != nil
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
@@ -189,20 +187,14 @@ func (h *holding) list() ([]holder.Item, error) {
 	return items, nil
 }
 
-// known reports whether it is known what is held.
-func (h *holding) known() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return !h.unknown
-}
-
 // takeOver goes on with the mounts that the process before left to the holder.
 // What cannot be taken over stays as it is, so that nothing is written into the
-// folder below it.
+// folder below it. After an error the store must not be used: removed files that
+// programs have open would be collected.
 func (t *Table) takeOver(ctx context.Context) error {
 	items, err := t.holding.list()
 	if err != nil {
-		t.Log.Error("mounts that survived the server before cannot be taken over; their programs wait", "error", err)
+		return fmt.Errorf("which mounts survived the server before is not known: %w; start again when the process hold-mounts answers, or kill it, which ends them", err)
 	}
 	var left []fusemount.Left
 	metas := make([]admin.Mount, len(items))

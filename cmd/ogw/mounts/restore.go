@@ -239,5 +239,5 @@ func hasEntries(dir string) bool {
 // stays reports whether a mount that survives is there: served, or waiting for a
 // server. If neither, the process that held it is gone, and the mount is dead.
 func (t *Table) stays(dir string) bool {
-	return t.find(dir) != nil || t.holding.waiting(dir) != nil || !t.holding.known()
+	return t.find(dir) != nil || t.holding.waiting(dir) != nil
 }

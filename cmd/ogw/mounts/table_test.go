@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -157,5 +158,48 @@ func TestHolderAnswersLate(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestHolderThatHangs: where it is not known what programs have open, the store is not
+// opened, whose collector would remove it.
+func TestHolderThatHangs(t *testing.T) {
+	store, dir := mem.New(mem.Options{}), t.TempDir()
+	open := func(restore func(context.Context, *vfs.FS) error) error {
+		fs, err := vfs.Open(t.Context(), store, vfs.Config{NoBackground: true, Restore: restore})
+		if err == nil {
+			t.Cleanup(func() { _ = fs.Close(context.Background()) })
+		}
+		return err
+	}
+	if err := open(func(ctx context.Context, fs *vfs.FS) error {
+		_, _, err := fs.OpenTemp(ctx, vfs.Root, vfs.RootIno, 0o600, vfs.OpenWrite)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := holder.Listen(filepath.Join(dir, holderSocket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	for range 2 { // servers that waited for it, and were killed: its queue is full
+		c, err := holder.Dial(socket.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	if err := open(func(ctx context.Context, fs *vfs.FS) error {
+		_, err := Open(ctx, Config{FS: fs, Dir: dir, Log: slog.New(slog.DiscardHandler)})
+		return err
+	}); !errors.Is(err, holder.ErrHung) {
+		t.Errorf("the server starts: %v", err)
+	}
+	left := 0
+	if err := open(func(ctx context.Context, fs *vfs.FS) error {
+		return fs.Orphans(ctx, func(vfs.Ino) error { left++; return nil })
+	}); err != nil || left != 1 {
+		t.Errorf("of one removed file that a program has open, %d are left: %v", left, err)
 	}
 }
