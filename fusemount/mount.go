@@ -100,15 +100,23 @@ func (s *Server) ended() bool {
 // onTop returns why a call that unmounts what is at the place of the mount would end something
 // else: ErrAway or ErrCovered. A place that is free may be used by anybody.
 func (s *Server) onTop() error {
-	if top := mountEntry(s.dir); top != nil && top[2] == s.conn.device && (s.id == 0 || s.id == uniqueID(mountIDs(), top)) {
+	top := mountEntry(s.dir)
+	if top != nil && top[2] == s.conn.device && s.isAt(mountPlace{s.dir, uniqueID(mountIDs(), top)}) {
 		return nil
 	}
-	if slices.ContainsFunc(mountsOf(s.conn.device), func(p mountPlace) bool {
-		return p.id == s.id && (s.id != 0 || p.path == s.dir)
-	}) {
+	if slices.ContainsFunc(mountsOf(s.conn.device), s.isAt) {
 		return ErrCovered
 	}
 	return ErrAway
+}
+
+// isAt reports whether p, of the superblock, is the mount: by its path where an ID is not known,
+// which a sandbox may keep even from a process that was told its own.
+func (s *Server) isAt(p mountPlace) bool {
+	if s.id == 0 || p.id == 0 {
+		return p.path == s.dir
+	}
+	return p.id == s.id
 }
 
 // awaitEnd waits until gone is closed, but not for ever.

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -212,6 +213,35 @@ func TestUnmountSparesOthers(t *testing.T) {
 		must(t, f.Close())
 		inTime(t, "the end of the connection", s.Wait)
 	})
+}
+
+// A mount that is there is not taken for one that is away where a sandbox refuses the call that
+// lists mounts.
+func TestUnmountWithoutIDs(t *testing.T) {
+	needShared(t)
+	_, s := mountOf(t, NewMounts(openFS(t)), Options{})
+	if s.id == 0 {
+		t.Skip("this kernel tells no mount its ID")
+	}
+	filter := []unix.SockFilter{ // of struct seccomp_data, which begins with the number of the call
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_LISTMOUNT},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	done := make(chan struct{})
+	go onOwnThread(func() {
+		defer close(done)
+		if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&program))); errno != 0 {
+			t.Errorf("seccomp: %v", errno)
+			return
+		}
+		if err := s.Unmount(); err != nil || IsMount(s.dir) {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	<-done
 }
 
 // A mount that was made elsewhere before is on top where it was moved.
