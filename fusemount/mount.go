@@ -68,7 +68,7 @@ const unmountWait = 10 * time.Second
 // Unmount removes the mount. It fails with EBUSY while programs use it, ErrCovered and
 // ErrAway. Copies in other mount namespaces stay, and are served on.
 func (s *Server) Unmount() error {
-	if s.ended() {
+	if s.Ended() {
 		return nil
 	}
 	err := s.onTop()
@@ -76,7 +76,7 @@ func (s *Server) Unmount() error {
 		err = unmountDevice(s.dir)
 	}
 	s.conn.refresh()
-	if err != nil && s.ended() { // meanwhile, by somebody else
+	if err != nil && s.Ended() { // meanwhile, by somebody else
 		return nil
 	}
 	if err != nil {
@@ -88,7 +88,8 @@ func (s *Server) Unmount() error {
 	return nil
 }
 
-func (s *Server) ended() bool {
+// Ended reports whether Wait returns at once.
+func (s *Server) Ended() bool {
 	select {
 	case <-s.gone:
 		return true

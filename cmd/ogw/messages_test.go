@@ -146,7 +146,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	mnt := w.mkdir("mnt")
 	w.ok("mount", "-b", mnt)
 	defer w.ok("umount", mnt)
-	if _, errs, code := w.ogw(append([]string{"serve"}, anyPort...)...); code != exitInUse || !strings.Contains(errs, "ogw umount "+mnt) {
+	if _, errs, code := w.ogw(append([]string{"serve"}, anyPort...)...); code != exitInUse || !strings.Contains(errs, "ogw umount --dir "+w.data("")+" "+mnt) {
 		t.Errorf("beside a mount: %d %s", code, errs)
 	}
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -130,6 +133,45 @@ func TestMountOfProcess(t *testing.T) {
 	if fusemount.IsMount(mnt) {
 		t.Error("still mounted after the end")
 	}
+}
+
+// A server without gateways stays when its last mount ends: nobody waits for it.
+func TestMountOfServerAlone(t *testing.T) {
+	needFUSE(t)
+	w := newWorld(t)
+	w.serve("--s3", "off", "--rest", "off", "--nfs", "off")
+	mnt := w.mkdir("mnt")
+	w.ok("mount", mnt)
+	if _, errs, _ := w.ogw("serve"); strings.Contains(errs, "ogw umount") {
+		t.Errorf("umount does not end the server: %s", errs)
+	}
+	begun := time.Now()
+	_, errs, code := w.ogw("umount", mnt)
+	if took := time.Since(begun); code != 0 || errs != "" || took > mountWait/2 {
+		t.Errorf("%d after %v: %s", code, took, errs)
+	}
+}
+
+// Nothing is asked before a mount ends: a store that does not answer holds up no umount.
+func TestUmountAsksForNothingElse(t *testing.T) {
+	w := newWorld(t)
+	if err := os.MkdirAll(w.data(""), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", w.data(admin.SocketName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodDelete || r.URL.Path != "/v1/mounts" {
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+		_ = json.NewEncoder(rw).Encode(admin.Unmounted{Dir: "/mnt"})
+	})}
+	go func() { _ = api.Serve(l) }()
+	defer api.Close()
+	w.ok("umount", "/mnt")
+	w.ok("umount", "--lazy", "/mnt")
 }
 
 func TestMountAlone(t *testing.T) {

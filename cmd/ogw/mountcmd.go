@@ -226,7 +226,8 @@ func (m *mount) follow(ctx context.Context, s *session) error {
 	for {
 		select {
 		case <-stop.Done():
-			return s.Umount(ctx, m.mount.Dir, false)
+			_, err := s.Umount(ctx, m.mount.Dir, false)
+			return err
 		case <-time.After(mountPoll):
 		}
 		if !fusemount.IsMount(m.mount.Dir) {

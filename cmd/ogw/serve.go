@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"ogw/cmd/ogw/config"
 	"ogw/cmd/ogw/server"
 	"ogw/cmd/ogw/terminal"
+	"ogw/httpapi/admin"
 )
 
 // listenFlags set the addresses of gateways.
@@ -89,11 +91,13 @@ func (s *serve) besideMount(ctx context.Context, err error) error {
 		return err
 	}
 	st, none := x.Status(ctx)
-	if none != nil || len(st.Gateways) > 0 || len(st.Mounts) == 0 {
+	// A server of mounts alone does not end with them: its mounts return.
+	i := slices.IndexFunc(st.Mounts, func(m admin.Mount) bool { return m.Missing == "" && !m.Returns })
+	if none != nil || len(st.Gateways) > 0 || i < 0 {
 		return err
 	}
-	dir := shellWord(st.Mounts[0].Dir)
-	return fmt.Errorf("%w. It is the ogw mount of %s, which has no gateways: ogw umount %s, then ogw serve, then ogw mount %s", err, dir, dir, dir)
+	folder, dir := shellWord(st.Dir), shellWord(st.Mounts[i].Dir)
+	return fmt.Errorf("%w. It is the ogw mount of %[2]s, which has no gateways: ogw umount --dir %[3]s %[2]s, then ogw serve --dir %[3]s, then ogw mount --dir %[3]s %[2]s", err, dir, folder)
 }
 
 // logs returns the log of the process and that of requests.

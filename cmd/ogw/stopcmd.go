@@ -57,7 +57,7 @@ func (s *stop) Run(ctx context.Context) error {
 	if err := x.Stop(ctx); err != nil {
 		return err
 	}
-	if s.remote == "" && !hasEnded(ctx, st, s.wait) {
+	if s.remote == "" && !hasEnded(ctx, st.Dir, st.PID, s.wait) {
 		return errors.New("the process still drains; it stops when that is done")
 	}
 	if s.json {
@@ -73,11 +73,11 @@ func (s *stop) Run(ctx context.Context) error {
 	return nil
 }
 
-// hasEnded reports whether a process of this machine ends within a time. Its socket goes
+// hasEnded reports whether a process of this machine that serves a folder ends within a time. Its socket goes
 // when everything but the engine is closed, its number when that is closed too.
-func hasEnded(ctx context.Context, st admin.Status, wait time.Duration) bool {
-	socket := filepath.Join(st.Dir, admin.SocketName)
-	for end := time.Now().Add(wait); alive(socket, st.PID); time.Sleep(stopPoll) {
+func hasEnded(ctx context.Context, folder string, pid int, wait time.Duration) bool {
+	socket := filepath.Join(folder, admin.SocketName)
+	for end := time.Now().Add(wait); alive(socket, pid); time.Sleep(stopPoll) {
 		if time.Now().After(end) || ctx.Err() != nil {
 			return false
 		}

@@ -126,13 +126,12 @@ func (u *umount) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	st, unknown := s.Status(ctx)
-	if err := s.Umount(ctx, u.path, u.lazy); err != nil {
+	done, err := s.Umount(ctx, u.path, u.lazy)
+	if err != nil {
 		return err
 	}
-	last := unknown == nil && len(st.Gateways) == 0 && len(st.Mounts) == 1
-	if last && u.remote == "" && !u.lazy && !hasEnded(ctx, st, mountWait) {
-		fmt.Fprintf(u.env.stderr, "process %d, which served %s, still writes; it ends when that is done\n", st.PID, u.path)
+	if done.Ends && u.remote == "" && !u.lazy && !hasEnded(ctx, u.cfg.Cluster.Dir, done.PID, mountWait) {
+		fmt.Fprintf(u.env.stderr, "process %d, which served %s, still writes; it ends when that is done\n", done.PID, u.path)
 	}
 	return nil
 }

@@ -40,15 +40,15 @@ func (p *fakeProcess) Mount(_ context.Context, m Mount) error {
 	p.mounts = append(p.mounts, m)
 	return nil
 }
-func (p *fakeProcess) Umount(_ context.Context, dir string, lazy bool) error {
+func (p *fakeProcess) Umount(_ context.Context, dir string, lazy bool) (ends bool, err error) {
 	if len(p.mounts) == 0 || p.mounts[0].Dir != dir {
-		return vfs.ErrNotExist
+		return false, vfs.ErrNotExist
 	}
 	if !lazy {
-		return vfs.ErrBusy
+		return false, vfs.ErrBusy
 	}
 	p.mounts = nil
-	return nil
+	return true, nil
 }
 func (p *fakeProcess) Store() (string, error) { return "writable", nil }
 
@@ -375,14 +375,14 @@ func TestProcess(t *testing.T) {
 	if err := c.Mount(ctx, Mount{Dir: "/mnt", ReadOnly: true}); err != nil || len(p.mounts) != 1 || !p.mounts[0].ReadOnly {
 		t.Errorf("%v %+v", err, p.mounts)
 	}
-	if err := c.Umount(ctx, "/other", false); status(err) != 404 {
+	if _, err := c.Umount(ctx, "/other", false); status(err) != 404 {
 		t.Errorf("umount of nothing: %v", err)
 	}
-	if err := c.Umount(ctx, "/mnt", false); status(err) != 409 {
+	if _, err := c.Umount(ctx, "/mnt", false); status(err) != 409 {
 		t.Errorf("busy: %v", err)
 	}
-	if err := c.Umount(ctx, "/mnt", true); err != nil {
-		t.Error(err)
+	if u, err := c.Umount(ctx, "/mnt", true); err != nil || u != (Unmounted{"/mnt", true, 7}) {
+		t.Errorf("%+v %v", u, err)
 	}
 	get := func(path string) int {
 		w := httptest.NewRecorder()

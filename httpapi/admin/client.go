@@ -303,10 +303,9 @@ func (c *Client) Mount(ctx context.Context, m Mount) error {
 }
 
 // Umount ends a mount of the process, a busy one only if lazy.
-func (c *Client) Umount(ctx context.Context, dir string, lazy bool) error {
+func (c *Client) Umount(ctx context.Context, dir string, lazy bool) (Unmounted, error) {
 	q := url.Values{"dir": {dir}, "lazy": {strconv.FormatBool(lazy)}}
-	_, err := ask[Mount](ctx, c, "DELETE", with("/v1/mounts", q), nil)
-	return err
+	return ask[Unmounted](ctx, c, "DELETE", with("/v1/mounts", q), nil)
 }
 
 // ListLocks lists the locks of the process.

@@ -87,7 +87,8 @@ func (s *Server) umount(r *http.Request, _ httprouter.Params) (any, error) {
 	if s.Process == nil {
 		return nil, errNoProcess
 	}
-	return Mount{Dir: dir}, s.Process.Umount(r.Context(), dir, q.Get("lazy") == "true")
+	ends, err := s.Process.Umount(r.Context(), dir, q.Get("lazy") == "true")
+	return Unmounted{Dir: dir, Ends: ends, PID: s.PID}, err
 }
 
 func (s *Server) stop(*http.Request, httprouter.Params) (any, error) {

@@ -24,8 +24,8 @@ type Process interface {
 	Mounts() []Mount
 	Mount(ctx context.Context, m Mount) error
 	// Umount ends a mount, a busy one only if lazy; vfs.ErrNotExist if there
-	// is none, vfs.ErrBusy.
-	Umount(ctx context.Context, dir string, lazy bool) error
+	// is none, vfs.ErrBusy. ends reports whether the process ends with it.
+	Umount(ctx context.Context, dir string, lazy bool) (ends bool, err error)
 	// Ready reports why requests cannot be served now, or nil.
 	Ready(ctx context.Context) error
 	// Store reports whether the store takes writes; see Status.

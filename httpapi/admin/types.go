@@ -102,6 +102,14 @@ type Mount struct {
 	Missing string `json:"missing,omitempty"`
 }
 
+// Unmounted is a mount that the process has ended.
+type Unmounted struct {
+	Dir string `json:"dir"`
+	// Ends reports whether the process PID ends now: it served nothing else.
+	Ends bool `json:"ends,omitempty"`
+	PID  int  `json:"pid"`
+}
+
 // Whereis describes who holds an object.
 type Whereis struct {
 	Path   string `json:"path"` // as stored: bucket/key

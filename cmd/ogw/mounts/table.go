@@ -92,6 +92,14 @@ func (t *Table) WhenEmpty(f func()) {
 	}
 }
 
+// Last reports whether the process ends, since all its mounts have, and the next one makes
+// none of them again.
+func (t *Table) Last() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.Returns && !slices.ContainsFunc(t.list, func(m *mounted) bool { return !m.server.Ended() })
+}
+
 // LockClients returns the directories by the names under which their locks
 // are held: several, where mounts share what the kernel knows.
 func (t *Table) LockClients() map[string][]string {

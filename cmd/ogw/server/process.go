@@ -45,8 +45,11 @@ func (p *process) Mount(ctx context.Context, m admin.Mount) error {
 }
 
 // Umount implements admin.Process.
-func (p *process) Umount(_ context.Context, dir string, lazy bool) error {
-	return p.namespace.mounts.Remove(dir, lazy)
+func (p *process) Umount(_ context.Context, dir string, lazy bool) (ends bool, err error) {
+	if err := p.namespace.mounts.Remove(dir, lazy); err != nil {
+		return false, err
+	}
+	return p.namespace.mounts.Last(), nil
 }
 
 // Ready implements admin.Process.
