@@ -40,6 +40,8 @@ func TestErrors(t *testing.T) {
 		{"mistakes of every kind", "[cluster]\ndirr = 1\ncache = 1\n[log]\nlevel = \"loud\"\n" + rest + "tokens = [\"x\"]\n" + nfs + "[[gateway.export]]\npath = \"/a\"\n[[gateway.export]]\npath = \"x\"\n",
 			[]string{"ogw.toml: line 2: unknown key", "line 3: cluster.cache", "line 5: log.level", "line 8: gateway[0].tokens", "line 14: gateway[1].export[1].path"}},
 		{"wrong type and unknown", "[server]\nconnections = \"many\"\n[cluster]\ndirr = 1\n", []string{"line 2", "line 4: unknown key"}},
+		{"capitals", "[Log]\nLEVEL = \"loud\"\nLevle = 1\n", []string{"line 2: log.level", `line 3: unknown key "Log.Levle"; did you mean "log.level"`}},
+		{"capitals and the wrong type", "[Cluster]\nDir = 1\n[Log]\nLevel = \"info\"\nLevle = 1\n", []string{"line 2", `line 5: unknown key "Log.Levle"`}},
 		{"what is not there", "\n" + rest + "tls_cert = \"x\"\n", []string{"line 2: gateway[0].tls_key"}},
 		{"one bracket", "[gateway]\nprotocol = \"rest\"\n", []string{"line 1", "[[gateway]]"}},
 		{"one bracket within", nfs + "[gateway.export]\npath = \"/\"\n", []string{"line 3", "[[gateway.export]]"}},
@@ -161,6 +163,17 @@ func abs(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// A key may have capitals, as where the library that reads TOML has always taken them.
+func TestCapitals(t *testing.T) {
+	c, err := load(t, "[Cluster]\nDir = \"/a\"\ncache = \"64MiB\"\n[[Gateway]]\nProtocol = \"nfs\"\n[[Gateway.Export]]\nPATH = \"/x\"\n", Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Cluster.Dir != "/a" || !c.Given("cluster.dir") || !c.Given("cluster.cache") || len(c.Gateways) != 1 || c.Gateways[0].Exports[0].Path != "/x" {
+		t.Errorf("%+v", c)
+	}
 }
 
 // Every file is named so that a process that leaves its working folder finds it

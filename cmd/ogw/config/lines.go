@@ -9,8 +9,8 @@ import (
 // tableLists are the tables of which there can be several.
 var tableLists = []string{"gateway", "gateway.export"}
 
-// place is where a key or the head of a table stands in a file. Of tables that there are
-// several of, each has its number: "gateway[1].listen".
+// place is where a key or the head of a table stands in a file: in lower case, whatever it is
+// there. Of tables that there are several of, each has its number: "gateway[1].listen".
 type place struct {
 	key    string
 	line   int
@@ -20,7 +20,7 @@ type place struct {
 // places finds the keys of a file, but those in inline tables and the like.
 func places(text string) (list []place) {
 	table, count := "", map[string]int{}
-	for i, line := range strings.Split(text, "\n") {
+	for i, line := range strings.Split(strings.ToLower(text), "\n") {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "[") {
 			head, _, _ := strings.Cut(strings.TrimLeft(line, "["), "]")
@@ -65,6 +65,7 @@ func unnumbered(key string) string { return numbers.ReplaceAllString(key, "") }
 
 // lineOf returns where a key without numbers stands first, 0 if that is unknown.
 func lineOf(list []place, key string) int {
+	key = strings.ToLower(key)
 	for _, p := range list {
 		if unnumbered(p.key) == key {
 			return p.line

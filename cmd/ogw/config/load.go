@@ -131,7 +131,7 @@ func (c *Config) parse(text string) error {
 		return explain(list, err)
 	}
 	for _, key := range md.Keys() {
-		c.give(key.String())
+		c.give(strings.ToLower(key.String()))
 	}
 	c.noteUnknown(list, md.Keys())
 	c.lines = make(map[string]int, len(list))
@@ -160,16 +160,18 @@ func explain(list []place, err error) error {
 	return fmt.Errorf("%s: %s", where, p.Message)
 }
 
-// noteUnknown notes those of the keys that do not exist, each once.
+// noteUnknown notes those of the keys that do not exist, each once. As TOML is decoded, a
+// key is known whatever its case.
 func (c *Config) noteUnknown(list []place, keys []toml.Key) {
 	known, seen := Keys(), map[string]bool{}
 	for _, key := range keys {
 		name := key.String()
-		if seen[name] || slices.Contains(known, name) {
+		lower := strings.ToLower(name)
+		if seen[name] || slices.Contains(known, lower) {
 			continue
 		}
 		seen[name] = true
-		e := fmt.Errorf("unknown key %q%s", name, Suggestion(name, known))
+		e := fmt.Errorf("unknown key %q%s", name, Suggestion(lower, known))
 		if line := lineOf(list, name); line > 0 {
 			e = fmt.Errorf("line %d: %w", line, e)
 		}
