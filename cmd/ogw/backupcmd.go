@@ -88,7 +88,7 @@ func (p *place) storage() (backup.Storage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rel, err := filepath.Rel(p.cfg.Cluster.Dir, dir); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
+	if isWithin(dir, p.cfg.Cluster.Dir) {
 		return nil, usageError("%s lies in the data folder; a backup belongs elsewhere, best on another machine", p.target)
 	}
 	return backup.NewDir(dir)

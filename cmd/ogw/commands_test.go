@@ -337,6 +337,17 @@ func TestConfigCommand(t *testing.T) {
 	if _, errs, code := w.ogw("config", "test", away); code != exitUsage || !strings.Contains(errs, "cluster.key_file: ") || !strings.Contains(errs, "audit.file: ") {
 		t.Errorf("%d %s", code, errs)
 	}
+	for name, text := range map[string]string{ // what serve accepts
+		"made.toml":  "[cluster]\ndir = \"new/data\"\n[audit]\nfile = \"new/data/a.log\"\n",
+		"above.toml": "[cluster]\ndir = \"new/data\"\n[audit]\nfile = \"new/a.log\"\n",
+		"off.toml":   "[audit]\nfile = \"/no/dir/a.log\"\nadmin = false\naccess = false\n",
+	} {
+		w.ok("config", "test", w.write(name, text))
+	}
+	below := w.write("below.toml", "[cluster]\ndir = \"new/data\"\n[audit]\nfile = \"new/data/below/a.log\"\n")
+	if _, errs, code := w.ogw("config", "test", below); code != exitUsage || !strings.Contains(errs, "audit.file: ") {
+		t.Errorf("%d %s", code, errs)
+	}
 	w.env = []string{"OGW_LOG_LEVEL=warn"}
 	out := w.ok("config", "-c", good)
 	if !strings.Contains(out, `level = "warn"`) || strings.Contains(out, "0123456789abcdef") {

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
 
+	"ogw/cmd/ogw/config"
 	"ogw/cmd/ogw/server"
 )
 
@@ -75,16 +78,7 @@ func (t *testConfig) ParseFlags(c *cli.Context) error {
 // that serves needs.
 func (t *testConfig) Run(context.Context) error {
 	_, err := server.Keys(t.cfg)
-	if t.cfg.Audit.File != "" {
-		info, missing := os.Stat(filepath.Dir(t.cfg.Audit.File))
-		if missing == nil && !info.IsDir() {
-			missing = syscall.ENOTDIR
-		}
-		if missing != nil {
-			err = errors.Join(err, fmt.Errorf("audit.file: %w", missing))
-		}
-	}
-	if err != nil {
+	if err = errors.Join(err, auditFolder(t.cfg)); err != nil {
 		return &exitError{exitUsage, wrongConfig(err)}
 	}
 	if t.json {
@@ -92,4 +86,31 @@ func (t *testConfig) Run(context.Context) error {
 	}
 	t.printf("%s is right\n", t.cfg.File)
 	return nil
+}
+
+// auditFolder returns why the file of the audit log cannot be in its folder. The data folder,
+// and those that it is in, are made before it is opened.
+func auditFolder(c *config.Config) error {
+	a := &c.Audit
+	if a.File == "" || !a.Admin && !a.Access && !a.Data {
+		return nil
+	}
+	dir := filepath.Dir(a.File)
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) && isWithin(c.Cluster.Dir, dir) {
+		return nil
+	}
+	if err == nil && !info.IsDir() {
+		err = syscall.ENOTDIR
+	}
+	if err != nil {
+		err = fmt.Errorf("audit.file: %w", err)
+	}
+	return err
+}
+
+// isWithin reports whether an absolute path is a folder, or within it.
+func isWithin(path, folder string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }
