@@ -157,6 +157,7 @@ func (l *Listener) wrap(nc net.Conn) *conn {
 }
 
 func within(list []netip.Prefix, a netip.Addr) bool {
+	a = a.WithZone("") // of a link-local address; no network has one
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 

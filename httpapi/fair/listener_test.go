@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"sync"
@@ -273,6 +274,21 @@ func TestManyMoreThanPlaces(t *testing.T) {
 	wg.Wait()
 	if failed.Load() > 0 {
 		t.Errorf("%d could not connect", failed.Load())
+	}
+}
+
+// A proxy on the same link has the name of an interface in its address.
+func TestProxiesOfTheLink(t *testing.T) {
+	for _, network := range []string{"fe80::/10", "fe80::1/128"} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = "[fe80::1%eth0]:1"
+		r.Header.Set("X-Forwarded-For", "1.2.3.4, fe80::1%eth1")
+		got := ""
+		next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.RemoteAddr })
+		Forwarded(next, []netip.Prefix{netip.MustParsePrefix(network)}).ServeHTTP(nil, r)
+		if want := "1.2.3.4:0"; got != want {
+			t.Errorf("%s: %s, want %s", network, got, want)
+		}
 	}
 }
 
