@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,8 +12,25 @@ import (
 	"syscall"
 	"testing"
 
+	"ogw/cmd/ogw/backup"
 	"ogw/httpapi/admin"
 )
+
+// All that is damaged is named, in the store and in the backup before.
+func TestDamageOfBackup(t *testing.T) {
+	for _, snap := range []backup.Snapshot{{}, {Alone: "list 7"}, {Stats: backup.Stats{DamagedBlobs: 3}}, {Alone: "list 7", Stats: backup.Stats{DamagedBlobs: 3}}} {
+		err := damageOf(&snap)
+		if err == nil {
+			err = errors.New("")
+		} else if exitCode(err) != exitProblems {
+			t.Errorf("code %d", exitCode(err))
+		}
+		list, blobs := strings.Contains(err.Error(), "list 7"), strings.Contains(err.Error(), "3 blobs")
+		if list != (snap.Alone != "") || blobs != (snap.DamagedBlobs > 0) {
+			t.Errorf("%q, %d: %v", snap.Alone, snap.DamagedBlobs, err)
+		}
+	}
+}
 
 // Who restores without the key that seals the secrets is told that nobody can sign in.
 func TestRestoreTellsOfSecrets(t *testing.T) {

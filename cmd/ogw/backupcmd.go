@@ -212,16 +212,25 @@ func (b *backups) create(ctx context.Context) error {
 		if err := b.summary(snap); err != nil {
 			return err
 		}
-		if snap.Alone != "" {
-			err = &exitError{exitProblems, fmt.Errorf("%s; this backup is whole without it, and moved all data again: "+
-				"verify the older ones (ogw backup verify), and remove those that are damaged", snap.Alone)}
-		}
-		if snap.DamagedBlobs > 0 {
-			return &exitError{exitProblems, fmt.Errorf("%d %s of the store cannot be read, and the files that use them are not whole in this backup: see ogw quarantine list",
-				snap.DamagedBlobs, plural(snap.DamagedBlobs, "blob"))}
-		}
-		return err
+		return damageOf(snap)
 	})
+}
+
+// damageOf returns what a backup found damaged, in the store and in the backup before it.
+func damageOf(snap *backup.Snapshot) error {
+	var list []error
+	if snap.Alone != "" {
+		list = append(list, fmt.Errorf("%s; this backup needs nothing of it, and moved all data again: "+
+			"verify the older ones (ogw backup verify), and remove those that are damaged", snap.Alone))
+	}
+	if snap.DamagedBlobs > 0 {
+		list = append(list, fmt.Errorf("%d %s of the store cannot be read, and the files that use them are not whole in this backup: see ogw quarantine list",
+			snap.DamagedBlobs, plural(snap.DamagedBlobs, "blob")))
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return &exitError{exitProblems, errors.Join(list...)}
 }
 
 func firstOf(list []string) []string { return list[:min(1, len(list))] }
