@@ -41,6 +41,9 @@ func (q *request) authenticate() error {
 	if err != nil {
 		return err
 	}
+	if err := q.acceptable(maxBody); err != nil {
+		return err // of which nothing is read
+	}
 	if !try.Proven() {
 		// Anybody may have seen the ID of the access key.
 		key := fair.User(sig.AccessKey)
@@ -51,8 +54,10 @@ func (q *request) authenticate() error {
 		httpapi.BodyBy(q.r, time.Now().Add(q.strangerTime))
 	}
 	body, err := q.body(maxBody)
-	if err != nil {
+	if err != nil && !try.Proven() {
 		try.Wrong() // else who never ends a body is never refused
+	}
+	if err != nil {
 		return err
 	}
 	if err := sig.SetBody(body); err != nil {
@@ -80,6 +85,9 @@ func (q *request) anonymous() error {
 	if !isForm(q.r) {
 		return missing
 	}
+	if err := q.acceptable(maxAnonymousBody); err != nil {
+		return err
+	}
 	httpapi.BodyBy(q.r, time.Now().Add(q.strangerTime))
 	body, err := q.body(maxAnonymousBody)
 	if err != nil {
@@ -91,15 +99,27 @@ func (q *request) anonymous() error {
 	return nil
 }
 
+// acceptable returns what the head of a request says against its body.
+func (q *request) acceptable(most int64) error {
+	if !isForm(q.r) {
+		return newError("InvalidInput", http.StatusBadRequest, "The content type must be application/x-www-form-urlencoded.")
+	}
+	return fits(q.r.ContentLength, most)
+}
+
+func fits(n, most int64) error {
+	if n > most {
+		return newError("RequestEntityTooLarge", http.StatusRequestEntityTooLarge, "The request is larger than %d bytes.", most)
+	}
+	return nil
+}
+
 // body reads the body.
 func (q *request) body(most int64) ([]byte, error) {
-	if !isForm(q.r) {
-		return nil, newError("InvalidInput", http.StatusBadRequest, "The content type must be application/x-www-form-urlencoded.")
-	}
 	b, err := io.ReadAll(io.LimitReader(q.r.Body, most+1))
 	httpapi.BodyBy(q.r, time.Time{})
-	if int64(len(b)) > most {
-		return nil, newError("RequestEntityTooLarge", http.StatusRequestEntityTooLarge, "The request is larger than %d bytes.", most)
+	if err := fits(int64(len(b)), most); err != nil {
+		return nil, err
 	}
 	if err != nil {
 		return nil, newError("RequestTimeout", http.StatusRequestTimeout, "The body of the request did not come, or not in time.")

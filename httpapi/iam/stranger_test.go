@@ -18,19 +18,24 @@ const slowBytes = 100
 // slowForm begins a form that nobody signed, from an address, and sends no byte of it.
 func (d *door) slowForm(from string) net.Conn {
 	d.t.Helper()
-	return d.slowBody(from, "")
+	return d.beginBody(from, slowBytes, "")
 }
 
 // forgedForm is slowForm with a signature that somebody made up for an access key.
 func (d *door) forgedForm(from, key string) net.Conn {
 	d.t.Helper()
-	now := time.Now().UTC()
-	return d.slowBody(from, fmt.Sprintf("X-Amz-Date: %s\r\nAuthorization: AWS4-HMAC-SHA256 Credential=%s/%s/us-east-1/iam/aws4_request, "+
-		"SignedHeaders=host;x-amz-date, Signature=%064d\r\n", now.Format("20060102T150405Z"), key, now.Format("20060102"), 0))
+	return d.beginBody(from, slowBytes, forgery(key))
 }
 
-// slowBody begins a form with more lines in its head.
-func (d *door) slowBody(from, lines string) net.Conn {
+// forgery is the lines of a head with a signature that somebody made up for an access key.
+func forgery(key string) string {
+	now := time.Now().UTC()
+	return fmt.Sprintf("X-Amz-Date: %s\r\nAuthorization: AWS4-HMAC-SHA256 Credential=%s/%s/us-east-1/iam/aws4_request, "+
+		"SignedHeaders=host;x-amz-date, Signature=%064d\r\n", now.Format("20060102T150405Z"), key, now.Format("20060102"), 0)
+}
+
+// beginBody begins a form of n bytes with more lines in its head.
+func (d *door) beginBody(from string, n int, lines string) net.Conn {
 	d.t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	c, err := dialer.DialContext(d.t.Context(), "tcp", strings.TrimPrefix(d.url, "http://"))
@@ -38,7 +43,7 @@ func (d *door) slowBody(from, lines string) net.Conn {
 		d.t.Fatal(err)
 	}
 	d.t.Cleanup(func() { c.Close() })
-	if _, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n%s\r\n", slowBytes, lines); err != nil {
+	if _, err := fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n%s\r\n", n, lines); err != nil {
 		d.t.Fatal(err)
 	}
 	return c
@@ -135,5 +140,38 @@ func TestForgedFormIsEnded(t *testing.T) {
 	d.server.strangerTime = time.Minute
 	if got := d.answer(d.ended(d.forgedForm("127.0.0.1", "KEYroot"))); got != http.StatusBadRequest {
 		t.Errorf("after 21 that did not come: %d", got)
+	}
+}
+
+// TestMistakesAreNoGuesses: who sends what its head says is not taken, or breaks off with a key
+// that it has proved, is not shut out.
+func TestMistakesAreNoGuesses(t *testing.T) {
+	d := newDoor(t)
+	d.server.cfg.Guesses = guess.New()
+	for range 30 {
+		r := d.signed("root", "secret-root", "iam", formOf("ListUsers"))
+		r.Header.Set("Content-Type", "application/json")
+		if status, body := d.send(r); status != http.StatusBadRequest || textOf(body, "Code") != "InvalidInput" {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	for range 30 {
+		if got := d.answer(d.beginBody("127.0.0.1", maxBody+1, forgery("KEYroot"))); got != http.StatusRequestEntityTooLarge {
+			t.Fatal(got)
+		}
+	}
+	d.ok("ListUsers", "UserName")
+	for range 101 { // more than an address has free
+		c := d.forgedForm("127.0.0.1", "KEYroot")
+		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.answer(c); got != http.StatusRequestTimeout {
+			t.Fatal(got)
+		}
+		c.Close()
+	}
+	if status, body := d.call("alice", "GetCallerIdentity"); status != http.StatusOK {
+		t.Errorf("another key of the address: %d %s", status, body)
 	}
 }
