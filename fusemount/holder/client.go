@@ -17,8 +17,12 @@ type Client struct {
 	socket int
 	// hung means that an answer did not come in time. It may come still, in
 	// place of the next one.
-	hung bool
+	hung  bool
+	fresh bool
 }
+
+// Fresh reports whether Start started the holder: it has nothing yet.
+func (c *Client) Fresh() bool { return c.fresh }
 
 // answerWait is how long a holder that lives (stopped by a debugger, frozen) is
 // waited for.

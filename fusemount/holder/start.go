@@ -21,15 +21,18 @@ const startTries = 3
 // Start connects to the holder at path, and starts one if there is none: this
 // program again, with Command and path as its arguments, in a session of its own.
 func Start(path string) (c *Client, err error) {
+	started := false
 	for range startTries {
 		if c, err = Dial(path); errors.Is(err, ErrNone) {
 			if err = launch(path); err == nil {
 				c, err = Dial(path)
 			}
+			started = true
 		}
 		if err != nil {
 			return nil, err
 		}
+		c.fresh = started
 		// From its first answer on, it stays as long as the connection.
 		if err = c.Drop(""); err == nil {
 			return c, nil

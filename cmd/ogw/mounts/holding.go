@@ -28,6 +28,7 @@ type holding struct {
 
 	mu     sync.Mutex
 	client *holder.Client // nil: nothing is held
+	count  int            // of holders so far; several connections may have been to one
 	// refused are mounts that were not taken over: nothing may look at them,
 	// since nobody answers.
 	refused map[string]*fusemount.Refused
@@ -96,11 +97,13 @@ func (m *heldMount) Hold(name string, device, memory int) error {
 	item.Name, item.Device, item.Memory = name, device, memory
 	m.h.mu.Lock()
 	defer m.h.mu.Unlock()
+	late := false // the holder has what was put before, and is alive
 	if m.h.client != nil {
 		err := m.h.client.Put(item)
 		if err == nil || errors.Is(err, holder.ErrRefused) && !errors.Is(err, holder.ErrHung) {
 			return err
 		}
+		late = errors.Is(err, holder.ErrHung)
 		_ = m.h.client.Close() // of no use any more
 		m.h.client = nil
 	}
@@ -109,6 +112,9 @@ func (m *heldMount) Hold(name string, device, memory int) error {
 		return err
 	}
 	m.h.client = client
+	if !late || client.Fresh() {
+		m.h.count++
+	}
 	m.h.watch(m.log, m.set)
 	return client.Put(item)
 }
@@ -116,19 +122,28 @@ func (m *heldMount) Hold(name string, device, memory int) error {
 // watch gives what the holder had to another one, should it die. h.mu is held, or
 // h is not in use yet.
 func (h *holding) watch(log *slog.Logger, set *fusemount.Mounts) {
-	ended, err := h.client.Ended()
+	c, count := h.client, h.count
+	ended, err := c.Ended()
 	if err != nil {
 		log.Warn("it is not seen at once if the process that holds mounts dies", "error", err)
 		return
 	}
 	go func() {
 		<-ended
-		if h.ending.Err() != nil {
+		if h.ending.Err() != nil || h.replaced(c, count) {
 			return
 		}
-		log.Warn("the process that held mounts is gone: another one takes its place")
+		log.Warn("the process that held mounts is gone, or does not answer: they are held anew")
 		h.holdAgain(log, set)
 	}()
+}
+
+// replaced reports whether another connection to the same holder took the place of c, which
+// was the count-th one's.
+func (h *holding) replaced(c *holder.Client, count int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.client != nil && h.client != c && h.count == count
 }
 
 // The pause between two tries of holdAgain doubles from the one to the other.

@@ -121,44 +121,84 @@ func TestRemoveSparesOthers(t *testing.T) {
 	}
 }
 
-// TestHolderAnswersLate: one late answer of the process that holds mounts is no reason to
-// have none held any more.
-func TestHolderAnswersLate(t *testing.T) {
-	table := newTable(t, false)
+// lateHolder is the socket of a process that holds mounts and does not answer yet, to which a
+// table is connected; hold has it hold something.
+func lateHolder(t *testing.T, table *Table) (socket *os.File, m *heldMount, hold func() error) {
+	t.Helper()
 	socket, err := holder.Listen(table.holding.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := table.held(admin.Mount{})
-	if err != nil {
+	if m, err = table.held(admin.Mount{}); err != nil {
 		t.Fatal(err)
 	}
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(pipe[0])
-	defer unix.Close(pipe[1])
-	hold := func() error { return m.Hold("m", pipe[1], pipe[0]) }
-	ended := make(chan error, 1)
+	t.Cleanup(func() { _, _ = unix.Close(pipe[0]), unix.Close(pipe[1]) })
 	if m.h.client, err = holder.Dial(m.h.path); err != nil {
 		t.Fatal(err)
 	}
-	if err := hold(); !errors.Is(err, holder.ErrHung) {
-		t.Errorf("while the holder does not answer: %v", err)
-	}
-	go func() { ended <- holder.Serve(socket, m.h.path) }()
-	if err := hold(); err != nil {
-		t.Errorf("when it answers again: %v", err)
-	}
+	return socket, m, func() error { return m.Hold("m", pipe[1], pipe[0]) }
+}
+
+// letGo has a holder end, which sends to ended.
+func letGo(t *testing.T, m *heldMount, ended <-chan error) {
+	t.Helper()
 	m.Drop("m")
-	table.holding.close()
+	m.h.close()
 	if err := m.h.client.Close(); err != nil {
 		t.Error(err)
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestHolderAnswersLate: one late answer of the process that holds mounts is no reason to
+// have none held any more.
+func TestHolderAnswersLate(t *testing.T) {
+	socket, m, hold := lateHolder(t, newTable(t, false))
+	if err := hold(); !errors.Is(err, holder.ErrHung) {
+		t.Errorf("while the holder does not answer: %v", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- holder.Serve(socket, m.h.path) }()
+	if err := hold(); err != nil {
+		t.Errorf("when it answers again: %v", err)
+	}
+	letGo(t, m, ended)
+}
+
+// logged is a log, line by line.
+type logged chan string
+
+// Write implements io.Writer.
+func (l logged) Write(line []byte) (int, error) {
+	l <- string(line)
+	return len(line), nil
+}
+
+// TestLateHolderIsNotGone: another connection to a holder that was late is no other holder.
+func TestLateHolderIsNotGone(t *testing.T) {
+	table, log := newTable(t, false), make(logged, 10)
+	socket, m, hold := lateHolder(t, table)
+	table.holding.watch(slog.New(slog.NewTextHandler(log, nil)), table.set)
+	if err := m.h.client.Drop("other"); !errors.Is(err, holder.ErrHung) {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- holder.Serve(socket, m.h.path) }()
+	if err := hold(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case line := <-log:
+		t.Error(line)
+	case <-time.After(200 * time.Millisecond):
+	}
+	letGo(t, m, ended)
 }
 
 // TestHolderThatHangs: where it is not known what programs have open, the store is not
