@@ -62,6 +62,8 @@ func (b *trackedBody) drain() {
 		return
 	}
 	b.expire()
-	_, _ = io.CopyN(io.Discard, b.ReadCloser, maxDrainBytes)
-	b.pace.clear()
+	// Without the end, the deadline stays for what net/http still reads (see Read).
+	if _, err := io.CopyN(io.Discard, b.ReadCloser, maxDrainBytes); errors.Is(err, io.EOF) {
+		b.pace.clear()
+	}
 }

@@ -404,27 +404,45 @@ func TestOptionsOfServer(t *testing.T) {
 }
 
 // A body that stood still does not keep the answer to that: net/http reads the rest of
-// it first, which had no deadline.
+// it first, which had no deadline. Neither does one that stands still after the handler
+// left it.
 func TestAnswerToStalledBody(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewServer(Frame(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		BodyBy(r, time.Now().Add(50*time.Millisecond))
-		_, err := io.ReadAll(r.Body)
-		BodyBy(r, time.Time{})
-		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("the body: %v", err)
-		}
-		http.Error(w, "no", http.StatusRequestTimeout)
-	}), FrameConfig{Logger: quiet()}))
-	defer srv.Close()
-	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	fmt.Fprint(conn, "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n")
-	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-	if got, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 408") {
-		t.Errorf("%q %v", got, err)
+	for _, c := range []struct {
+		name, sent string
+		handle     http.HandlerFunc
+		want       string
+	}{
+		{"in the handler", "", func(w http.ResponseWriter, r *http.Request) {
+			BodyBy(r, time.Now().Add(50*time.Millisecond))
+			_, err := io.ReadAll(r.Body)
+			BodyBy(r, time.Time{})
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the body: %v", err)
+			}
+			http.Error(w, "no", http.StatusRequestTimeout)
+		}, "HTTP/1.1 408"},
+		{"after it", strings.Repeat("x", 20), func(w http.ResponseWriter, r *http.Request) {
+			if _, err := io.ReadFull(r.Body, make([]byte, 10)); err != nil {
+				t.Error(err)
+			}
+			http.Error(w, "no", http.StatusBadRequest)
+		}, "HTTP/1.1 400"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(Frame(c.handle, FrameConfig{Logger: quiet()}))
+			defer srv.Close()
+			conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprint(conn, "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n"+c.sent)
+			_ = conn.SetReadDeadline(time.Now().Add(maxDrainTime + 10*time.Second))
+			if got, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(got), c.want) {
+				t.Errorf("%q %v", got, err)
+			}
+		})
 	}
 }
