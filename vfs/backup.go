@@ -44,6 +44,9 @@ type Restore = backup.Restore
 // RestoreConfig is what becomes of what a Backup held.
 type RestoreConfig = backup.RestoreConfig
 
+// RestoreLocked describes the secrets of a restored store that it cannot open.
+type RestoreLocked = backup.Locked
+
 // BeginRestore begins, or goes on. It returns ErrExist if the store holds
 // something else.
 func BeginRestore(ctx context.Context, c *cluster.Cluster, o RestoreConfig) (*Restore, error) {

@@ -37,6 +37,7 @@ type saved struct {
 	keys, values [][]byte
 	blobs        map[cluster.BlobID][]byte
 	named        []BackupBlob
+	locked       RestoreLocked // of the last restore
 }
 
 func savePairs(t testing.TB, b *Backup) *saved {
@@ -83,6 +84,7 @@ func (s *saved) restore(t testing.TB, c *cluster.Cluster, o RestoreConfig, cfg C
 		want(t, err, nil)
 	}
 	want(t, r.Finish(bg), nil)
+	s.locked = r.Locked()
 	return openTestWith(t, c, cfg)
 }
 
@@ -280,7 +282,9 @@ func TestBackupSecrets(t *testing.T) {
 		{name: "sealed store, key lost", store: a, sealed: 2},
 		{name: "clear, key for the backup", backup: BackupConfig{Keys: b}, then: b, sealed: 2, usable: true},
 		{name: "clear again", backup: BackupConfig{Keys: b}, restore: RestoreConfig{Opens: b}, sealed: 2, usable: true},
-		{name: "other key", store: a, backup: BackupConfig{Keys: b}, restore: RestoreConfig{Opens: b, Keys: a}, then: a, sealed: 2, usable: true},
+		{name: "other key", store: a, backup: BackupConfig{Keys: b}, restore: RestoreConfig{Opens: b}, then: a, sealed: 2, usable: true},
+		{name: "wrong key", store: a, restore: RestoreConfig{Opens: b}, then: b, sealed: 2},
+		{name: "wrong key, right store", store: a, restore: RestoreConfig{Opens: b}, then: a, sealed: 2, usable: true},
 		{name: "left out", backup: BackupConfig{DropSecrets: true}, lost: 2},
 		{name: "left out of a sealed one", store: a, backup: BackupConfig{DropSecrets: true}, then: a, lost: 2},
 	} {
@@ -290,11 +294,14 @@ func TestBackupSecrets(t *testing.T) {
 			if count != (BackupSecrets{Sealed: x.sealed, Lost: x.lost}) {
 				t.Errorf("%+v", count)
 			}
-			x.restore.Snapshot = "s"
+			x.restore.Snapshot, x.restore.Keys = "s", x.then
 			back := s.restore(t, openLocal(t), x.restore, Config{Keys: x.then})
 			user, store := usable(back, clear)
 			if user != x.usable || store != x.usable {
 				t.Errorf("user's secret %v, store's %v", user, store)
+			}
+			if l := s.locked; l.All != 2 || x.usable && l.Secrets+len(l.Keys) != 0 || !x.usable && (l.Secrets != 2 || len(l.Keys) != 1) {
+				t.Errorf("%+v", l)
 			}
 			if _, err := back.Users().ByName(bg, "alice"); err != nil {
 				t.Error(err)

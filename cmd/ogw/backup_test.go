@@ -45,6 +45,7 @@ func TestRestoreTellsOfSecrets(t *testing.T) {
 	w.ok("backup", w.dir+"/without", "--without-secrets")
 	d.signal(syscall.SIGTERM)
 	d.wait(endLimit)
+	w.ok("backup", w.dir+"/keyed", "--set", "cluster.key_file="+key)
 	const refused, absent = "all access keys, root's too, are refused until", "secrets are not in the backup"
 	for i, c := range []struct {
 		from string
@@ -55,7 +56,13 @@ func TestRestoreTellsOfSecrets(t *testing.T) {
 		{"sealed", []string{"--set", "cluster.key_file=" + other}, refused},
 		{"sealed", []string{"--set", "cluster.key_file=" + key}, ""},
 		{"sealed", []string{"--key-file", key}, ""},
+		{"keyed", nil, refused},
+		{"keyed", []string{"--set", "cluster.key_file=" + other}, refused},
+		{"keyed", []string{"--key-file", other}, refused},
+		{"keyed", []string{"--key-file", other, "--set", "cluster.key_file=" + key}, ""},
+		{"keyed", []string{"--key-file", key}, ""},
 		{"without", nil, absent},
+		{"without", []string{"--key-file", key}, absent},
 	} {
 		out := w.ok(append([]string{"restore", w.dir + "/" + c.from, "--dir", fmt.Sprint(w.dir, "/restored-", i)}, c.args...)...)
 		for _, say := range []string{refused, absent} {
@@ -63,6 +70,10 @@ func TestRestoreTellsOfSecrets(t *testing.T) {
 				t.Errorf("%s %v: %s", c.from, c.args, out)
 			}
 		}
+	}
+	w.mustNot(exitUsage, "--key-file: it has not key ", "restore", w.dir+"/sealed", "--dir", w.dir+"/refused", "--key-file", other)
+	if _, err := os.Stat(w.dir + "/refused"); !os.IsNotExist(err) {
+		t.Errorf("it made a folder: %v", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -77,6 +78,9 @@ func (r *restore) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := opensNone(snap, opens); err != nil {
+		return err
+	}
 	keys, err := server.Keys(r.cfg)
 	if err != nil {
 		return err
@@ -113,10 +117,7 @@ func (r *restore) Run(ctx context.Context) error {
 	}
 	r.printf("snapshot %s of store %s, %s, is restored to %s: %d records and %d blobs, %s\n", snap.ID, snap.FSID, snap.Time.Local().Format("2006-01-02 15:04:05"),
 		r.cfg.Cluster.Dir, done.Records, done.Blobs, bytesText(done.Bytes))
-	if key := sealedWith(snap, opens, keys); key != "" {
-		r.printf("%d secrets stay sealed with %s: all access keys, root's too, are refused until it is in cluster.key_file "+
-			"(or restore with --key-file), or users have new ones (ogw user key add, ogw user rotate root)\n", snap.Secrets.Sealed, key)
-	}
+	r.printf("%s", lockedText(&done))
 	if snap.Secrets.Lost > 0 {
 		r.printf("%d secrets are not in the backup: users, root too, need new keys (ogw user key add, ogw user rotate root)\n", snap.Secrets.Lost)
 	}
@@ -124,16 +125,25 @@ func (r *restore) Run(ctx context.Context) error {
 	return lostBlobs(&done)
 }
 
-// sealedWith names the key without which the secrets of a restored store stay sealed,
-// "" if that is known: opens opened them, or the store has the key.
-func sealedWith(snap *backup.Snapshot, opens, keys *seal.Keyring) string {
-	switch {
-	case snap.Secrets.Sealed == 0 || opens != nil:
-		return ""
-	case len(snap.Keys) == 0 && keys == nil:
-		return "the cluster key of the store that was backed up"
-	case len(snap.Keys) > 0 && !slices.Contains(keys.IDs(), snap.Keys[0]):
-		return "key " + snap.Keys[0]
+// opensNone returns an error if a key file that was named has not the key that the backup
+// was made with. Without one, only the secrets themselves tell what seals them.
+func opensNone(snap *backup.Snapshot, opens *seal.Keyring) error {
+	if opens == nil || len(snap.Keys) == 0 || slices.Contains(opens.IDs(), snap.Keys[0]) {
+		return nil
 	}
-	return ""
+	return &exitError{exitUsage, fmt.Errorf("--key-file: it has not key %s, which seals the secrets of snapshot %s", snap.Keys[0], snap.ID)}
+}
+
+// lockedText tells of secrets that the restored store cannot open, "" if there are none.
+func lockedText(done *backup.Restored) string {
+	if done.LockedSecrets == 0 {
+		return ""
+	}
+	refused := "their access keys"
+	if done.LockedSecrets == done.Secrets {
+		refused = "all access keys, root's too,"
+	}
+	return fmt.Sprintf("%d of %d secrets stay sealed with key %s: %s are refused until it is in cluster.key_file "+
+		"(or restore with --key-file), or users have new ones (ogw user key add, ogw user rotate root)\n",
+		done.LockedSecrets, done.Secrets, strings.Join(done.LockedBy, ", "), refused)
 }

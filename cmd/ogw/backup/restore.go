@@ -36,6 +36,11 @@ type Restored struct {
 	// at most maxDamaged of them.
 	LostBlobs int64    `json:"lost_blobs"`
 	Lost      []string `json:"lost,omitempty"`
+	// LockedSecrets are in the snapshot, sealed with LockedBy, and the store has other
+	// keys, or none; Secrets counts all.
+	LockedSecrets int      `json:"locked_secrets"`
+	LockedBy      []string `json:"locked_by,omitempty"`
+	Secrets       int      `json:"secrets"`
 }
 
 // reading reads a snapshot.
@@ -137,6 +142,10 @@ func Restore(ctx context.Context, repo *Repository, s *Snapshot, c *cluster.Clus
 	}
 	r.done.Read = r.read.Load()
 	r.done.LostBlobs, r.done.Lost = r.lost.count, r.lost.names
+	if s.Secrets.Sealed > 0 { // else no key opens them
+		locked := target.Locked()
+		r.done.LockedSecrets, r.done.LockedBy, r.done.Secrets = locked.Secrets, locked.Keys, locked.All
+	}
 	if r.done.Records != s.Records || r.done.Blobs+r.done.LostBlobs != s.Blobs-s.DamagedBlobs {
 		return r.done, fmt.Errorf("%w: snapshot %s: it lists %d records and %d blobs, and its catalog %d and %d", ErrDamaged,
 			s.ID, s.Records, s.Blobs-s.DamagedBlobs, r.done.Records, r.done.Blobs)

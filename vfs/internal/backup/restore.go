@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ogw/cluster"
@@ -21,7 +22,8 @@ type RestoreConfig struct {
 	// same.
 	Snapshot string
 	// Opens opens the secrets that the backup sealed. They are then sealed with
-	// Keys, or in clear without. With Opens nil they stay as they are.
+	// Keys, or in clear without. With Opens nil they stay as they are, and so does
+	// what it cannot open.
 	Opens, Keys *seal.Keyring
 	// Copy makes a store of its own, to be used beside the original: with a
 	// file-system ID and secrets of its own, and without the NFS clients who
@@ -36,7 +38,15 @@ type Restore struct {
 	cfg   RestoreConfig
 	moves bool   // for a Move
 	last  []byte // all pairs up to this key are stored
+	locks Locked
 	super []byte
+}
+
+// Locked describes the secrets of a restored store that it cannot open.
+type Locked struct {
+	Secrets int
+	All     int      // secrets, also those that it can open
+	Keys    []string // IDs of the keys that seal them
 }
 
 // BeginRestore begins, or goes on. It returns ErrExist if the store holds
@@ -149,6 +159,9 @@ func (r *Restore) Put(ctx context.Context, keys, values [][]byte) (stored int, e
 		if err != nil {
 			return 0, err
 		}
+		if keep {
+			r.noteLocked(k, v)
+		}
 		if bytes.Compare(k, r.last) <= 0 {
 			continue
 		}
@@ -186,6 +199,28 @@ func (r *Restore) adapt(k, v []byte) (value []byte, keep bool, err error) {
 	}
 	return v, true, err
 }
+
+// noteLocked counts the secrets of a pair that the store cannot open. What is damaged
+// stays for those who read it.
+func (r *Restore) noteLocked(k, v []byte) {
+	if k[0] != record.TabUser && k[0] != record.TabSecret {
+		return
+	}
+	by, all, err := secrets.Locked(k, v, r.cfg.Keys)
+	if err != nil {
+		return
+	}
+	r.locks.Secrets += len(by)
+	r.locks.All += all
+	for _, id := range by {
+		if !slices.Contains(r.locks.Keys, id) {
+			r.locks.Keys = append(r.locks.Keys, id)
+		}
+	}
+}
+
+// Locked returns what was passed to Put and Keys cannot open.
+func (r *Restore) Locked() Locked { return r.locks }
 
 // Finish makes it a store.
 func (r *Restore) Finish(ctx context.Context) error {

@@ -35,6 +35,23 @@ func Recode(k, v []byte, open, to *seal.Keyring, recode bool) (value []byte, n i
 	return v, len(u.Keys), nil
 }
 
+// Locked returns the IDs of the keys that seal what keys cannot open of such a pair, one
+// for each secret; all counts the secrets.
+func Locked(k, v []byte, keys *seal.Keyring) (by []string, all int, err error) {
+	if k[0] == record.TabSecret {
+		_, err := record.DecodeStoreSecret(keys, string(k[1:]), v)
+		if errors.Is(err, seal.ErrUnknownKey) {
+			return []string{seal.KeyID(v[1:])}, 1, nil
+		}
+		return nil, 1, err
+	}
+	u, err := record.DecodeUser(record.UserID(k[1:]), v, keys)
+	for _, key := range u.Locked() {
+		by = append(by, seal.KeyID([]byte(u.SealedSecret(key))))
+	}
+	return by, len(u.Keys), err
+}
+
 // CountClear counts the secrets that are stored in clear. A damaged record counts
 // for none: nobody carries it anywhere.
 func CountClear(r cluster.Reader) (n int, err error) {
