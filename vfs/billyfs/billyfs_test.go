@@ -3,6 +3,7 @@ package billyfs_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"testing"
 	"time"
@@ -185,6 +186,50 @@ func TestCloseWhileLocking(t *testing.T) {
 	}
 	if err := holder.Lock(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A file that is closed while it is read, at an offset or not, says so.
+func TestCloseWhileReading(t *testing.T) {
+	fsys, closeAll, err := open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll()
+	if err := util.WriteFile(fsys, "f", []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, read := range []func(billy.File) error{
+		func(f billy.File) error { _, err := f.ReadAt(make([]byte, 1), 0); return err },
+		func(f billy.File) error {
+			if _, err := f.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+				return err
+			}
+			return nil
+		},
+	} {
+		for range 100 {
+			f, err := fsys.Open("f")
+			if err != nil {
+				t.Fatal(err)
+			}
+			began, got := make(chan bool), make(chan error, 1)
+			go func() {
+				err := read(f)
+				close(began)
+				for err == nil {
+					err = read(f)
+				}
+				got <- err
+			}()
+			<-began
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-got; !errors.Is(err, os.ErrClosed) {
+				t.Fatalf("a closed file: %v", err)
+			}
+		}
 	}
 }
 

@@ -1,12 +1,14 @@
 package billyfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
+	"syscall"
 
 	"ogw/vfs"
 	"ogw/vfs/iofs"
@@ -32,7 +34,7 @@ type file struct {
 
 func (f *file) Name() string { return f.name }
 
-// check returns the error of a closed file or a bad offset.
+// check returns the error of a closed file or a bad offset. mu is held.
 func (f *file) check(op string, off int64) error {
 	if f.closed {
 		return &os.PathError{Op: op, Path: f.name, Err: os.ErrClosed}
@@ -43,9 +45,19 @@ func (f *file) check(op string, off int64) error {
 	return nil
 }
 
+// checkNow is check for who does not hold mu.
+func (f *file) checkNow(op string, off int64) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.check(op, off)
+}
+
 func (f *file) Read(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.check("read", f.off); err != nil {
+		return 0, err
+	}
 	n, err := f.readAt(p, f.off)
 	f.off += int64(n)
 	if n > 0 && errors.Is(err, io.EOF) {
@@ -55,19 +67,17 @@ func (f *file) Read(p []byte) (int, error) {
 }
 
 func (f *file) ReadAt(p []byte, off int64) (int, error) {
-	f.mu.Lock()
-	closed := f.check("read", off)
-	f.mu.Unlock()
-	if closed != nil {
-		return 0, closed
+	if err := f.checkNow("read", off); err != nil {
+		return 0, err
 	}
-	return f.readAt(p, off)
+	n, err := f.readAt(p, off)
+	if errors.Is(err, syscall.EBADF) { // not open for reading, or closed meanwhile
+		err = cmp.Or(f.checkNow("read", off), err)
+	}
+	return n, err
 }
 
 func (f *file) readAt(p []byte, off int64) (int, error) {
-	if f.closed {
-		return 0, f.check("read", off)
-	}
 	if len(p) == 0 {
 		return 0, nil
 	}
