@@ -22,6 +22,7 @@ import (
 	"ogw/httpapi/apierr"
 	"ogw/vfs"
 	"ogw/vfs/clients/guess"
+	"ogw/vfs/iam"
 	"ogw/vfs/users"
 )
 
@@ -296,6 +297,45 @@ func TestIdentities(t *testing.T) {
 	}
 	if _, err := c.AddUser(ctx, AddUser{Name: "other", Inherit: true}); status(err) != 400 {
 		t.Error(err)
+	}
+}
+
+// Users and roles are simulated as who they are, whatever their names and paths.
+func TestSimulate(t *testing.T) {
+	ctx := context.Background()
+	s, fs := newServer(t, nil)
+	c := Local(s)
+	for _, name := range []string{"ann", vfs.Anonymous} {
+		if _, err := c.AddUser(ctx, AddUser{Name: name, MayRead: []string{"photos"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := fs.IAM().CreateRole(ctx, iam.NewRole{Name: "deploy", Path: "/ci/", Trust: []byte(
+		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:AssumeRole","Principal":{"AWS":"arn:aws:iam:::user/ann"}}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{"ann": true, "user/anonymous": true, "role/deploy": false, "anonymous": false}
+	q := Simulate{Action: "GetObject", Resource: "photos/a"}
+	list, err := c.Simulate(ctx, q)
+	if err != nil || len(list) != len(want) {
+		t.Fatalf("%+v %v", list, err)
+	}
+	for _, x := range list {
+		if may, ok := want[x.Who]; !ok || may != x.Allowed {
+			t.Errorf("%+v", x)
+		}
+	}
+	for who, may := range want {
+		q.Who = []string{who}
+		if list, err := c.Simulate(ctx, q); err != nil || len(list) != 1 || list[0].Who != who || list[0].Allowed != may {
+			t.Errorf("%s: %+v %v", who, list, err)
+		}
+	}
+	for _, nobody := range []string{"nobody", "user/nobody", "role/nobody", "role/ann"} {
+		q.Who = []string{nobody}
+		if _, err := c.Simulate(ctx, q); status(err) != 404 {
+			t.Errorf("%s: %v", nobody, err)
+		}
 	}
 }
 

@@ -59,8 +59,8 @@ type Attachment struct {
 	Name   string `json:"name"`
 }
 
-// Simulate asks who may do something. Who are users by name, roles as "role/NAME", ARNs, and
-// "anonymous"; none stands for all of them. A resource of S3 may be BUCKET or BUCKET/KEY.
+// Simulate asks who may do something. Who are users by name or as "user/NAME", roles as
+// "role/NAME", ARNs, and "anonymous"; none stands for all of them. A resource of S3 may be BUCKET or BUCKET/KEY.
 type Simulate struct {
 	Who      []string            `json:"who,omitempty"`
 	Action   string              `json:"action"` // "s3:" may be left out

@@ -10,6 +10,7 @@ import (
 	"ogw/httpapi"
 	"ogw/vfs"
 	"ogw/vfs/iam"
+	"ogw/vfs/users"
 )
 
 func policyOf(m *iam.Managed, u iam.Use) Policy {
@@ -117,47 +118,69 @@ func (s *Server) simulate(r *http.Request, _ httprouter.Params) (any, error) {
 	}
 	out := []Simulated{}
 	for _, w := range who {
-		list, err := s.fs.Simulate(r.Context(), principalOf(w), []string{q.Action}, []string{q.Resource}, keys)
+		list, err := s.fs.Simulate(r.Context(), w.principal, []string{q.Action}, []string{q.Resource}, keys)
 		if err != nil {
 			return nil, err
 		}
 		for _, x := range list {
-			out = append(out, Simulated{w, x.Action, x.Resource, x.Allowed, x.Explicit, x.Policy, x.Sid, x.Number, x.Why})
+			out = append(out, Simulated{w.shown, x.Action, x.Resource, x.Allowed, x.Explicit, x.Policy, x.Sid, x.Number, x.Why})
 		}
 	}
 	return out, nil
 }
 
+// asked is whom a simulation is about.
+type asked struct {
+	shown     string
+	principal string // an ARN or ID, or vfs.Anonymous
+}
+
 // everybody is who a simulation is about.
-func (s *Server) everybody(r *http.Request, who []string) ([]string, error) {
+func (s *Server) everybody(r *http.Request, who []string) (list []asked, err error) {
+	for _, w := range who {
+		p, err := s.principalOf(r, w)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, asked{w, p})
+	}
 	if len(who) > 0 {
-		return who, nil
+		return list, nil
 	}
 	all, err := s.fs.Users().List(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	for _, u := range all {
-		who = append(who, u.Name)
+		shown := u.Name
+		if shown == vfs.Anonymous { // which means another
+			shown = userPrefix + shown
+		}
+		list = append(list, asked{shown, string(u.ID)})
 	}
 	roles, err := s.fs.IAM().Roles(r.Context())
 	for _, x := range roles {
-		who = append(who, rolePrefix+x.Name)
+		list = append(list, asked{rolePrefix + x.Name, x.ID})
 	}
-	return append(who, vfs.Anonymous), err
+	return append(list, asked{vfs.Anonymous, vfs.Anonymous}), err
 }
 
-// rolePrefix begins the names of roles where users are named, too.
-const rolePrefix = "role/"
+const (
+	// rolePrefix begins the names of roles where users are named, too.
+	rolePrefix = "role/"
+	// userPrefix may begin those of users.
+	userPrefix = "user/"
+)
 
-// principalOf is how vfs knows who is meant: a user by name, a role as "role/NAME", an ARN,
-// or who is anonymous.
-func principalOf(who string) string {
-	switch {
-	case who == vfs.Anonymous, strings.HasPrefix(who, "arn:"):
-		return who
-	case strings.HasPrefix(who, rolePrefix):
-		return iam.RoleARN("/", who[len(rolePrefix):])
+// principalOf is how vfs knows who is meant: a user by name or as "user/NAME", a role as
+// "role/NAME", an ARN, or who is anonymous.
+func (s *Server) principalOf(r *http.Request, who string) (string, error) {
+	if who == vfs.Anonymous || strings.HasPrefix(who, "arn:") {
+		return who, nil
 	}
-	return "arn:aws:iam:::user/" + who
+	if name, ok := strings.CutPrefix(who, rolePrefix); ok {
+		x, err := s.fs.IAM().Role(r.Context(), name) // whose ARN has a path
+		return x.ID, err
+	}
+	return users.NewARN(strings.TrimPrefix(who, userPrefix)), nil
 }
