@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -224,6 +225,33 @@ func TestUsersAndBuckets(t *testing.T) {
 	}
 	if err := c.RemoveUser(ctx, "bob"); status(err) != 404 {
 		t.Errorf("second removal: %v", err)
+	}
+}
+
+// Two administrators who are removed at once do not leave a store without one.
+func TestKeepsAdmin(t *testing.T) {
+	ctx := context.Background()
+	s, fs := newServer(t, nil)
+	c := Local(s)
+	names := []string{"ann", "bob"}
+	for range 100 {
+		for _, name := range names {
+			if _, err := c.AddUser(ctx, AddUser{Name: name, Admin: true}); err != nil && status(err) != 409 {
+				t.Fatal(err)
+			}
+		}
+		errs := make([]error, len(names))
+		var wg sync.WaitGroup
+		for i, name := range names {
+			wg.Go(func() { errs[i] = c.RemoveUser(ctx, name) })
+		}
+		wg.Wait()
+		if status(errs[0])+status(errs[1]) != 400 {
+			t.Fatalf("%v, %v", errs[0], errs[1])
+		}
+	}
+	if all, err := fs.Users().List(ctx); err != nil || len(all) != 1 || !all[0].Admin {
+		t.Errorf("%+v %v", all, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -120,32 +121,28 @@ func validUserName(s string) bool {
 
 func (s *Server) removeUser(r *http.Request, p httprouter.Params) (any, error) {
 	name := p.ByName("name")
-	if err := s.keepsAdmin(r, name); err != nil {
-		return nil, err
-	}
-	return User{Name: name, Keys: []Key{}}, s.fs.Users().Remove(r.Context(), name)
+	return User{Name: name, Keys: []Key{}}, s.fs.Users().Remove(users.Guarded(r.Context(), s.keepsAdmin(name)), name)
 }
 
 // keepsAdmin refuses to leave a store without an administrator: nobody could
 // change owners and ACLs any more, and an empty list of users would bring the
 // first key back at the next start.
-func (s *Server) keepsAdmin(r *http.Request, leaving string) error {
-	all, err := s.fs.Users().List(r.Context())
-	if err != nil {
+func (s *Server) keepsAdmin(leaving string) users.Guard {
+	return func(_ context.Context, r cluster.Reader) error {
+		left, last := 0, false
+		err := s.fs.Users().Each(r, func(u users.User) error {
+			if u.Admin && u.Name != leaving {
+				left++
+			}
+			last = last || u.Admin && u.Name == leaving
+			return nil
+		})
+		if err == nil && last && left == 0 {
+			err = fmt.Errorf("%w: %s is the only administrator; add another first (ogw user add NAME --administrator)",
+				apierr.ErrBadRequest, leaving)
+		}
 		return err
 	}
-	left, last := 0, false
-	for _, u := range all {
-		if u.Admin && u.Name != leaving {
-			left++
-		}
-		last = last || u.Admin && u.Name == leaving
-	}
-	if last && left == 0 {
-		return fmt.Errorf("%w: %s is the only administrator; add another first (ogw user add NAME --administrator)",
-			apierr.ErrBadRequest, leaving)
-	}
-	return nil
 }
 
 func (s *Server) renameUser(r *http.Request, p httprouter.Params) (any, error) {

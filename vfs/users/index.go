@@ -129,7 +129,7 @@ func (g *Registry) RoleUID(t cluster.Txn, id string) (uint32, error) {
 // otherOfUID returns a user who has uid beside the one of an ID, nil if there is
 // none: in stores of format 1 several could have one. It looks at all users.
 func (g *Registry) otherOfUID(r cluster.Reader, uid uint32, but ID) (other *User, err error) {
-	err = g.each(r, func(u User) error {
+	err = g.Each(r, func(u User) error {
 		if u.UID != uid || u.ID == but {
 			return nil
 		}
@@ -139,8 +139,8 @@ func (g *Registry) otherOfUID(r cluster.Reader, uid uint32, but ID) (other *User
 	return other, err
 }
 
-// each calls fn for every user who was not removed.
-func (g *Registry) each(r cluster.Reader, fn func(User) error) error {
+// Each calls fn for every user who was not removed.
+func (g *Registry) Each(r cluster.Reader, fn func(User) error) error {
 	prefix := record.UserKey("")
 	return r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
 		u, err := record.DecodeUser(ID(k[len(prefix):]), v, g.keys)

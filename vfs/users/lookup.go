@@ -61,7 +61,7 @@ func (g *Registry) List(ctx context.Context) ([]User, error) {
 			return err
 		}
 		users = nil
-		return g.each(r, func(u User) error {
+		return g.Each(r, func(u User) error {
 			users = append(users, u)
 			return nil
 		})
