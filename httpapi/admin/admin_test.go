@@ -112,7 +112,18 @@ func TestStoredPath(t *testing.T) {
 		"photos.s3.example.org/a":              "photos/a",
 		"photos.example.org/a":                 "photos/a",
 		"photos":                               "photos",
-		"photos/":                              "photos/",
+		// Of URLs, as the S3 door takes them.
+		"https://photos.s3.example.com/a%20b%2520c+d":        "photos/a b%20c+d",
+		"http://s3.example.com/photos/a%2Fb?versionId=1&x=/": "photos/a/b",
+		"https://photos.s3.example.com?list-type=2":          "photos/",
+		"http://s3.example.com/photos/a#b":                   "photos/a",
+		"https://photos.example.com/a%3Fb":                   "photos.example.com/a?b",
+		"https://photos.s3.example.com/100%":                 "photos/100%",
+		// What is no URL is a key as it is.
+		"s3://photos/a%20b?c#d":         "photos/a%20b?c#d",
+		"photos/a%20b?c":                "photos/a%20b?c",
+		"photos.s3.example.com/a%20b?c": "photos/a%20b?c",
+		"photos/":                       "photos/",
 	} {
 		if got := StoredPath(arg, domains); got != want {
 			t.Errorf("%s: %s, want %s", arg, got, want)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/julienschmidt/httprouter"
@@ -23,13 +24,16 @@ import (
 //	photos.example.com/a.jpg     the bucket photos.example.com (bare host)
 //	photos.s3.example.com/a.jpg  photos/a.jpg, if s3.example.com is a domain
 //	s3.example.com/photos/a.jpg  photos/a.jpg, likewise
+//
+// Behind http:// and https:// it is a URL: the query goes, and %20 is a blank.
+// Everywhere else all characters are those of the key.
 func StoredPath(arg string, domains []string) string {
-	path := arg
-	for _, scheme := range []string{"s3://", "http://", "https://"} {
-		if rest, ok := strings.CutPrefix(path, scheme); ok {
-			path = rest
-			break
-		}
+	scheme, path, ok := strings.Cut(arg, "://")
+	switch {
+	case ok && (scheme == "http" || scheme == "https"):
+		path = unescaped(path)
+	case !ok || scheme != "s3":
+		path = arg
 	}
 	if strings.HasPrefix(path, "/") {
 		return path[1:]
@@ -47,6 +51,18 @@ func StoredPath(arg string, domains []string) string {
 	default:
 		return bucket + "/" + key
 	}
+}
+
+// unescaped returns the path that a URL without its scheme names; one that is wrongly
+// escaped names what it says.
+func unescaped(rest string) string {
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	if path, err := url.PathUnescape(rest); err == nil {
+		return path
+	}
+	return rest
 }
 
 func (s *Server) whereis(r *http.Request, _ httprouter.Params) (any, error) {
