@@ -274,11 +274,10 @@ func checkConditions(j *rights.Judge, p *publication, at *keypath.Place, old *re
 		return nil
 	}
 	if old == nil || old.IsDir() && !old.Has(record.FlagExplicit) {
-		err := objects.CheckAbsent(p.cond, p.key.NoSuchKey())
-		if errors.Is(err, ErrNoSuchKey) {
-			return j.Hide(err)
+		if objects.OnlyAbsent(p.cond) {
+			return nil
 		}
-		return err
+		return j.Hide(objects.CheckAbsent(p.cond, p.key.NoSuchKey()))
 	}
 	if !objects.OnlyAbsent(p.cond) {
 		// The answer describes the object: ETag by ETag, its content.

@@ -494,6 +494,37 @@ func TestPolicyOfBatches(t *testing.T) {
 	}
 }
 
+// TestConditionsHideKeys: who may write and delete, and neither read nor list, does not
+// learn by conditions which keys exist.
+func TestConditionsHideKeys(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "hide")
+	d.setPolicy("hide", `{"Effect":"Allow","Principal":BOB,"Action":["s3:PutObject","s3:DeleteObject"],"Resource":"BKT/*"}`)
+	now := time.Now().UTC().Format(http.TimeFormat)
+	d.wantRaw("alice", "PUT", "/hide/there", []byte("v"), nil, 200, "")
+	for _, c := range []struct{ method, header, value string }{
+		{"DELETE", "If-Unmodified-Since", now}, {"DELETE", "X-Amz-If-Match-Size", "1"}, {"DELETE", "X-Amz-If-Match-Size", "2"},
+		{"DELETE", "X-Amz-If-Match-Last-Modified-Time", now}, {"DELETE", "If-Match", "*"}, {"PUT", "If-Unmodified-Since", now}, {"PUT", "If-Match", "*"},
+	} {
+		for _, k := range []string{"there", "missing"} {
+			d.wantRaw("bob", c.method, "/hide/"+k, nil, map[string]string{c.header: c.value}, 403, "<Code>AccessDenied<")
+		}
+	}
+	list := "<Delete>"
+	for _, k := range []string{"there", "missing"} {
+		list += "<Object><Key>" + k + "</Key><Size>1</Size></Object><Object><Key>" + k + "</Key><LastModifiedTime>" + now + "</LastModifiedTime></Object>"
+	}
+	_, got := d.wantRaw("bob", "POST", "/hide?delete", []byte(list+"</Delete>"), nil, 200, "")
+	if strings.Count(got, "<Code>AccessDenied</Code>") != 4 {
+		t.Error(got)
+	}
+	d.wantRaw("bob", "PUT", "/hide/new", []byte("v"), map[string]string{"If-None-Match": "*"}, 200, "")
+	d.wantRaw("bob", "DELETE", "/hide/missing", nil, nil, 204, "")
+	d.setPolicy("hide", `{"Effect":"Allow","Principal":BOB,"Action":"s3:DeleteObject","Resource":"BKT/*"}`,
+		`{"Effect":"Allow","Principal":BOB,"Action":"s3:ListBucket","Resource":"BKT"}`)
+	d.wantRaw("bob", "DELETE", "/hide/missing", nil, map[string]string{"X-Amz-If-Match-Size": "1"}, 204, "")
+}
+
 // TestPolicyOfAttributes: GetObjectAttributes demands two rights.
 func TestPolicyOfAttributes(t *testing.T) {
 	d := openDoor(t, Config{})

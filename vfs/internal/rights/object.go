@@ -29,7 +29,8 @@ func (j *Judge) Reach(k *keypath.Key, at *keypath.Place) error {
 }
 
 // Hide turns a missing key into ErrAccess for who may not list the bucket: they
-// must not learn which keys exist.
+// must not learn which keys exist. missing is nil where that it is missing is no error,
+// but would be answered otherwise than an object that they may not read.
 func (j *Judge) Hide(missing error) error {
 	if j.Bucket == 0 {
 		return missing
