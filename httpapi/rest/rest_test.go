@@ -665,6 +665,43 @@ func TestMetadataOfPosix(t *testing.T) {
 	}
 }
 
+// TestEmptiedFile: what described the old bytes of a file does not come with new ones.
+func TestEmptiedFile(t *testing.T) {
+	g := newGateway(t, Config{})
+	ctx := context.Background()
+	for _, size := range []string{"old bytes", ""} {
+		g.put("/m/x.txt", size, "Content-Type: text/css", "Content-Encoding: gzip", "Cache-Control: no-store")
+		a, err := g.fs.Resolve(ctx, vfs.Root, "m/x.txt", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shows := func(kind, encoding string) {
+			t.Helper()
+			h := g.do("HEAD", "/m/x.txt", nil).Header
+			if h.Get("Content-Type") != kind || h.Get("Content-Encoding") != encoding || h.Get("Cache-Control") != "no-store" {
+				t.Errorf("%q: %v", size, h)
+			}
+		}
+		write := func(flags vfs.OpenFlags) {
+			t.Helper()
+			f, err := g.fs.Open(ctx, vfs.Root, a.Ino, vfs.OpenWrite|flags)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteAt(ctx, []byte("new"), 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Close(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(0)
+		shows("text/css", "gzip")
+		write(vfs.OpenTrunc)
+		shows("text/plain; charset=utf-8", "")
+	}
+}
+
 func FuzzRanges(f *testing.F) {
 	for _, s := range []string{"bytes=0-1", "bytes=-5,3-", "bytes=,,1-1", "x", "bytes=9223372036854775807-"} {
 		f.Add(s, int64(20))

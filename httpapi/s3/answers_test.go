@@ -3,6 +3,7 @@ package s3
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -182,6 +183,38 @@ func TestStorageClasses(t *testing.T) {
 	d.wantRaw("alice", "GET", "/class", nil, nil, 200, "<StorageClass>STANDARD</StorageClass>")
 	d.wantRaw("alice", "PUT", "/class/k", []byte("v"), map[string]string{"X-Amz-Storage-Class": "SHELF"}, 400, "<Code>InvalidStorageClass</Code>")
 }
+// TestEmptiedObject: what described the old bytes of an object does not come with those
+// that a mount writes behind a new end of 0.
+func TestEmptiedObject(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "emptied")
+	for _, body := range []string{"old bytes", ""} {
+		d.wantRaw("alice", "PUT", "/emptied/k.html", []byte(body), map[string]string{
+			"Content-Type": "text/css", "Content-Encoding": "gzip", "Cache-Control": "no-store", "X-Amz-Meta-A": "b", "X-Amz-Tagging": "t=1"}, 200, "")
+		a, err := d.fs.Resolve(bg, vfs.Root, "/emptied/k.html", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range []int64{3, 0} {
+			if _, err := d.fs.SetAttr(bg, vfs.Root, a.Ino, vfs.SetAttr{Size: &size}); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"text/css", "gzip"}
+			if size == 0 {
+				want = []string{"text/html; charset=utf-8", ""}
+			}
+			res, _ := d.wantRaw("alice", "HEAD", "/emptied/k.html", nil, nil, 200, "")
+			h := res.Header
+			if got := []string{h.Get("Content-Type"), h.Get("Content-Encoding")}; !slices.Equal(got, want) {
+				t.Errorf("%d bytes: %q, want %q", size, got, want)
+			}
+			if h.Get("Cache-Control") != "no-store" || h.Get("X-Amz-Meta-A") != "b" || h.Get("X-Amz-Tagging-Count") != "1" {
+				t.Error(h)
+			}
+		}
+	}
+}
+
 
 // Headers and conditions of S3's reference, one answer a line.
 func TestHeaders(t *testing.T) {

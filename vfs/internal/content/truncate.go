@@ -18,6 +18,9 @@ func (ch *Change) Truncate(t cluster.Txn, n *record.Inode, size int64, id record
 	if size < 0 {
 		return fserr.ErrInvalid
 	}
+	if size == 0 {
+		n.Object.ForgetForm()
+	}
 	if size == n.Size {
 		return nil
 	}

@@ -325,3 +325,10 @@ func (n *Inode) ForgetSums() {
 	n.Object.Sum, n.Object.NParts = nil, 0
 	n.Object.Checksums, n.Object.Parts = nil, nil
 }
+
+// ForgetForm is for who empties a file to write it anew and cannot say what the new
+// bytes are: the type and the encoding of the old ones do not hold for these.
+func (o *Object) ForgetForm() {
+	o.ContentType = ""
+	delete(o.Headers, "Content-Encoding")
+}
