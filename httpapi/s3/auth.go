@@ -70,11 +70,11 @@ func (q *request) identify(sig *sigv4.Signature) error {
 }
 
 // obeyStated makes headers of what the signature is for, so that a presigned URL
-// says what it is good for. In Version 4 checksums in the query stay out:
+// says what it is good for. In Version 4 values of checksums in the query stay out:
 // JavaScript presigns that of nothing.
 func (q *request) obeyStated() {
 	for name, values := range q.sig.Stated {
-		if q.sig.Scheme == sigv4.PresignedV4 && strings.HasPrefix(name, checksumPrefix) && name != "X-Amz-Checksum-Mode" {
+		if q.sig.Scheme == sigv4.PresignedV4 && strings.HasPrefix(name, checksumPrefix) && !notChecksum(name) {
 			continue
 		}
 		switch name {

@@ -193,7 +193,7 @@ func TestUnknownQuery(t *testing.T) {
 	d.wantRaw("alice", "PUT", "/unknown/k", []byte("hello"), nil, 200, "")
 	d.wantRaw("alice", "PUT", "/unknown/all", []byte("hello"), map[string]string{"X-Amz-Acl": "public-read"}, 200, "")
 	date, expires := time.Now().UTC().Format(http.TimeFormat), fmt.Sprint(time.Now().Add(time.Minute).Unix())
-	for _, query := range []string{"123", "123=", "v=1", "&", "=", "a%26acl", "1690000000&x=y", "response-content-type&123"} {
+	for _, query := range []string{"123", "123=", "v=1", "&", "=", "a%26acl", "1690000000&x=y", "response-content-type&123", "a;b", "v=1;2"} {
 		for path, says := range map[string]string{"/unknown/k": "hello", "/unknown": "<ListBucketResult", "/": "<ListAllMyBucketsResult"} {
 			d.wantRaw("alice", "GET", path+"?"+query, nil, nil, 200, says)
 			if path != "/" {

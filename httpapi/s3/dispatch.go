@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"ogw/httpapi"
 	"ogw/vfs"
@@ -37,12 +38,13 @@ func (q *request) dispatch() error {
 	return q.execute(ops)
 }
 
-// parseQuery spares most requests an empty map.
+// parseQuery spares most requests an empty map. A semicolon stands for itself (RFC 3986),
+// which url.ParseQuery refuses.
 func parseQuery(raw string) (url.Values, error) {
 	if raw == "" {
 		return nil, nil
 	}
-	return url.ParseQuery(raw)
+	return url.ParseQuery(strings.ReplaceAll(raw, ";", "%3B"))
 }
 
 // execute finds operation and identity, and runs it.

@@ -137,7 +137,7 @@ func setSpanChecksum(h http.Header, info *vfs.ObjectInfo, partial bool, part *vf
 	a, sum, ok := shownChecksum(info.Checksums)
 	switch {
 	case !ok:
-	case !partial:
+	case !partial && part == nil: // an empty part is not partial: no range is empty
 		setChecksum(h, info.Checksums)
 	case part != nil && len(part.Checksum) == a.name.Size():
 		h.Set(a.header, checksumText(vfs.Checksum{Algorithm: a.name, Value: part.Checksum}))

@@ -122,6 +122,23 @@ func TestMultipart(t *testing.T) {
 	}
 }
 
+// TestEmptyPartsChecksum: an empty part does not come with the checksum of the whole.
+func TestEmptyPartsChecksum(t *testing.T) {
+	d := openDoor(t, Config{})
+	c := d.bucket("alice", "multi")
+	for _, alg := range []types.ChecksumAlgorithm{"", "CRC32", "CRC64NVME", "SHA256"} {
+		upload(t, c, "multi", "k", alg, "", randomBytes(5<<20, 1), nil)
+		for _, method := range []string{"GET", "HEAD"} {
+			res, _ := d.wantRaw("alice", method, "/multi/k?partNumber=2", nil, map[string]string{"X-Amz-Checksum-Mode": "ENABLED"}, 200, "")
+			for _, a := range algorithms {
+				if got := res.Header.Get(a.header); got != "" && got != encode64(a.make().Sum(nil)) {
+					t.Errorf("%s %s: %s is %s", method, alg, a.name, got)
+				}
+			}
+		}
+	}
+}
+
 // TestLocationOfUpload: the object's URL has the scheme by which the client came.
 func TestLocationOfUpload(t *testing.T) {
 	d := openDoor(t, Config{})

@@ -356,6 +356,12 @@ func wirePresignedChecksum(t *testing.T, d *door) {
 	target := d.presign("alice", "PUT", "/wire/late?x-amz-checksum-crc32=AAAAAA%3D%3D&x-amz-sdk-checksum-algorithm=CRC32&x-id=PutObject")
 	d.wantRaw("", "PUT", target, []byte("not empty"), nil, 200, "")
 	d.wantRaw("alice", "GET", "/wire/late", nil, nil, 200, "not empty")
+	// What is asked for beside them is obeyed.
+	target = d.presign("alice", "POST", "/wire/late?uploads=&x-amz-checksum-algorithm=CRC32&x-amz-checksum-type=FULL_OBJECT")
+	res, _ := d.wantRaw("", "POST", target, nil, nil, 200, "<UploadId>")
+	if h := res.Header; h.Get("X-Amz-Checksum-Algorithm") != "CRC32" || h.Get("X-Amz-Checksum-Type") != "FULL_OBJECT" {
+		t.Error(h)
+	}
 }
 
 // Whatever is wrong with a PUT, the object before it stays, and nothing of
