@@ -20,7 +20,8 @@ import (
 // left out, as special files are. A directory is a common prefix without a
 // look at what it holds; one that holds nothing but such entries is one too.
 // Keys over MaxKeyBytes, which deep directories of the POSIX doors have, are
-// left out as well: no call of an object door takes them.
+// left out as well: no call of an object door takes them. ListOptions.Text leaves out
+// more; where too many keys in a row are none, the page is ErrInvalid.
 // A page may hold less than MaxKeys and still be Truncated.
 func (fs *FS) ListObjects(ctx context.Context, bucket string, o ListOptions) (ListResult, error) {
 	ctx = fs.objectCtx(ctx, ObjectName{bucket, o.Prefix})

@@ -145,3 +145,32 @@ func TestListPassesOver(t *testing.T) {
 		}
 	}
 }
+
+// A page of text neither ends at a name that is none, which its reader could not go on
+// with, nor passes over any number of them.
+func TestListPassesOverNoText(t *testing.T) {
+	fs := openTest(t, mem.New(mem.Options{}))
+	bucketFS(t, fs)
+	bucket := mustLookup(t, fs, RootIno, "bucket").Ino
+	mustFile(t, fs, bucket, "a")
+	mustFile(t, fs, bucket, "\uac00") // behind what begins with E9
+	for i := range 10_050 {
+		_, err := fs.Symlink(bg, Root, bucket, fmt.Sprintf("\xe9%05d", i), "nowhere")
+		want(t, err, nil)
+		if i == 100 {
+			keys, pages := listPages(t, fs, ListOptions{Text: true})
+			if !slices.Equal(keys, []string{"a", "\uac00"}) || pages != 1 {
+				t.Errorf("%q on %d pages", keys, pages)
+			}
+		}
+	}
+	page, err := fs.ListObjects(bg, "bucket", ListOptions{Text: true, MaxKeys: 10})
+	if err != nil || len(page.Objects) != 1 || !page.Truncated || page.Next != "a" {
+		t.Errorf("%+v, %v", page, err)
+	}
+	_, err = fs.ListObjects(bg, "bucket", ListOptions{Text: true, MaxKeys: 10, StartAfter: page.Next})
+	want(t, err, ErrInvalid)
+	if keys, _ := listPages(t, fs, ListOptions{}); !slices.Equal(keys, []string{"a", "\uac00"}) {
+		t.Errorf("%q", keys)
+	}
+}

@@ -215,6 +215,64 @@ func TestEmptiedObject(t *testing.T) {
 	}
 }
 
+// TestListsOfNoText: a key that is not UTF-8, which no marker can be, hides none that is.
+func TestListsOfNoText(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "text")
+	keys := []string{"%E9t", "%EA%B0%80", "dir%FF/k", "dir/%FF", "dir/k", "%FF"}
+	for _, k := range keys {
+		d.wantRaw("alice", "PUT", "/text/"+k, nil, nil, 200, "")
+	}
+	element := func(page, name string) string {
+		_, rest, _ := strings.Cut(page, "<"+name+">")
+		v, _, _ := strings.Cut(rest, "</"+name+">")
+		return v
+	}
+	paged := func(query, marker, next string, decode func(string) string) (all []string) {
+		t.Helper()
+		for at := ""; len(all) <= len(keys); {
+			_, page := d.wantRaw("alice", "GET", "/text?max-keys=1"+query+at, nil, nil, 200, "")
+			if k := element(page, "Key") + element(page, "CommonPrefixes"); k != "" {
+				all = append(all, decode(k))
+			}
+			if element(page, "IsTruncated") != "true" {
+				return all
+			}
+			n := element(page, next)
+			if n == "" {
+				n = element(page, "Key")
+			}
+			at = "&" + marker + "=" + url.QueryEscape(decode(n))
+		}
+		t.Fatalf("%s: no end: %q", query, all)
+		return nil
+	}
+	asIs := func(s string) string { return s }
+	plain := func(s string) string {
+		s, err := url.QueryUnescape(s)
+		if err != nil {
+			t.Error(err)
+		}
+		return s
+	}
+	for query, names := range map[string][2]string{"": {"marker", "NextMarker"}, "&versions": {"key-marker", "NextKeyMarker"}} {
+		if got := paged(query, names[0], names[1], asIs); !slices.Equal(got, []string{"dir/k", "\uac00"}) {
+			t.Errorf("%s: %q", query, got)
+		}
+		if got := paged(query+"&delimiter=/", names[0], names[1], asIs); !slices.Equal(got, []string{"<Prefix>dir/</Prefix>", "\uac00"}) {
+			t.Errorf("%s, delimiter: %q", query, got)
+		}
+		if got := paged(query+"&prefix=dir%FF/", names[0], names[1], asIs); len(got) != 0 {
+			t.Errorf("%s, prefix: %q", query, got)
+		}
+		if got := paged(query+"&encoding-type=url", names[0], names[1], plain); len(got) != len(keys) {
+			t.Errorf("%s, encoded: %q", query, got)
+		}
+	}
+	if got := paged("&list-type=2", "continuation-token", "NextContinuationToken", asIs); len(got) != len(keys) {
+		t.Errorf("%q", got)
+	}
+}
 
 // Headers and conditions of S3's reference, one answer a line.
 func TestHeaders(t *testing.T) {

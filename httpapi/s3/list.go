@@ -14,6 +14,7 @@ type listing struct {
 	prefix  string
 	delim   string
 	maxKeys int
+	tokens  bool             // a token continues, else a key
 	owners  map[uint32]owner // nil: do not show owners
 	q       *request
 }
@@ -71,7 +72,8 @@ func (l *listing) run(after string) (vfs.ListResult, error) {
 		_, err := l.q.fs.HeadBucket(l.q.ctx, l.q.name.Bucket)
 		return vfs.ListResult{}, err
 	}
-	return l.q.fs.ListObjects(l.q.ctx, l.q.name.Bucket, vfs.ListOptions{Prefix: l.prefix, Delimiter: l.delim, StartAfter: after, MaxKeys: l.maxKeys})
+	return l.q.fs.ListObjects(l.q.ctx, l.q.name.Bucket, vfs.ListOptions{Prefix: l.prefix, Delimiter: l.delim, StartAfter: after, MaxKeys: l.maxKeys,
+		Text: !l.encode && !l.tokens})
 }
 
 // common writes the elements that both versions have.
@@ -166,6 +168,7 @@ func (q *request) listObjectsV2() error {
 	if err != nil {
 		return err
 	}
+	l.tokens = true
 	startAfter, token := q.q.Get("start-after"), q.q.Get("continuation-token")
 	if token == "" && q.q.Has("continuation-token") {
 		return invalidArgument("continuation-token", "", "The continuation token provided is incorrect")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode/utf8"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
@@ -22,7 +23,7 @@ const (
 	// deep trees do not read what the page has no room for.
 	listChunk = 128
 	// maxPassed bounds how many entries that are no objects (special
-	// files, dangling links) one page passes over; it then ends early.
+	// files, dangling links), or left out, one page passes over; it then ends early.
 	maxPassed = 10_000
 	// MaxBytes bounds the keys and common prefixes of one page together:
 	// a thousand keys of usual length fit ten times, and a page of the longest
@@ -38,6 +39,9 @@ type Options struct {
 	MaxKeys    int    // 0 to MaxKeys
 	// Names only: ETag, size and times stay zero (multi-delete, emptiness tests).
 	NamesOnly bool
+	// Text only: keys that are not UTF-8 are left out, and no page ends with one. It is
+	// for who writes keys, and the Next that continues, as text.
+	Text bool
 }
 
 // Page is one page of keys, in byte order.
@@ -98,7 +102,7 @@ type lister struct {
 	skip  string         // nothing with this prefix any more: a common prefix that was returned
 	page  Page
 	last  string // last key or common prefix returned
-	// passed counts the entries that are no objects.
+	// passed counts the entries that are no objects, or left out.
 	passed int
 	ends   string // if set, the page ends behind what has this prefix
 	bytes  int    // of the keys and common prefixes returned
@@ -115,6 +119,9 @@ func (l *lister) run(root keypath.Step) error {
 	}
 	l.trail = append(l.trail, root)
 	path := prefix[:strings.LastIndexByte(prefix, '/')+1]
+	if l.unlisted(path) {
+		return nil
+	}
 	if path != "" {
 		for _, name := range strings.Split(path[:len(path)-1], "/") {
 			e, err := record.GetDentry(l.j.R, l.trail[len(l.trail)-1].Ino, name, true)
@@ -241,7 +248,7 @@ func (l *lister) entry(e *listEntry) error {
 	if l.ends != "" && !strings.HasPrefix(e.key, l.ends) {
 		return l.end(l.ends)
 	}
-	if l.tooLong(e.key) {
+	if l.unlisted(e.key) {
 		return l.pass(e.key) // a directory with all that is below
 	}
 	if !e.dir() {
@@ -289,10 +296,16 @@ func (l *lister) leaf(e *listEntry) error {
 	return l.tell(e.key, e.ino, n)
 }
 
-// pass counts an entry that is no object.
+// pass counts an entry that is no object, or left out.
 func (l *lister) pass(key string) error {
 	if l.passed++; l.passed < maxPassed {
 		return nil
+	}
+	if l.notText(key) {
+		if l.last == "" {
+			return fmt.Errorf("%w: %d names that are not UTF-8 one after another", fserr.ErrInvalid, maxPassed)
+		}
+		return l.full()
 	}
 	if l.commonPrefix(key) == key {
 		// As StartAfter it stands for all keys that begin so, which were not returned.
@@ -343,6 +356,11 @@ func (l *lister) tellPrefix(cp string) error {
 	l.skip, l.last = cp, cp
 	return nil
 }
+
+// unlisted reports whether a key, and what begins with it, is left out whatever it is.
+func (l *lister) unlisted(key string) bool { return l.tooLong(key) || l.notText(key) }
+
+func (l *lister) notText(key string) bool { return l.o.Text && !utf8.ValidString(key) }
 
 // tooLong reports whether a key is longer than any call takes (see parseKey).
 func (l *lister) tooLong(key string) bool {
