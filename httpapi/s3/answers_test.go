@@ -169,20 +169,25 @@ func TestStorageClasses(t *testing.T) {
 	for _, class := range storageClasses {
 		h := map[string]string{"X-Amz-Storage-Class": class}
 		d.wantRaw("alice", "PUT", "/class/k", []byte("v"), h, 200, "")
-		if res, _ := d.raw("alice", "HEAD", "/class/k", nil, nil); res.Header.Get("X-Amz-Storage-Class") != class {
+		shown, listed := class, class
+		if class == "GLACIER" || class == "DEEP_ARCHIVE" { // clients refuse to read those
+			shown, listed = "", "STANDARD"
+		}
+		if res, _ := d.raw("alice", "HEAD", "/class/k", nil, nil); res.Header.Get("X-Amz-Storage-Class") != shown {
 			t.Errorf("%s: %v", class, res.Header)
 		}
 		d.wantRaw("alice", "GET", "/class/k", nil, nil, 200, "v")
 		for _, list := range []string{"", "?list-type=2", "?versions"} {
-			d.wantRaw("alice", "GET", "/class"+list, nil, nil, 200, "<StorageClass>"+class+"</StorageClass>")
+			d.wantRaw("alice", "GET", "/class"+list, nil, nil, 200, "<StorageClass>"+listed+"</StorageClass>")
 		}
 		d.wantRaw("alice", "POST", "/class/up?uploads", nil, h, 200, "")
-		d.wantRaw("alice", "GET", "/class?uploads", nil, nil, 200, "<StorageClass>"+class+"</StorageClass>")
+		d.wantRaw("alice", "GET", "/class?uploads", nil, nil, 200, "<StorageClass>"+listed+"</StorageClass>")
 	}
 	d.wantRaw("alice", "PUT", "/class/k", []byte("v"), map[string]string{"X-Amz-Storage-Class": "STANDARD"}, 200, "")
 	d.wantRaw("alice", "GET", "/class", nil, nil, 200, "<StorageClass>STANDARD</StorageClass>")
 	d.wantRaw("alice", "PUT", "/class/k", []byte("v"), map[string]string{"X-Amz-Storage-Class": "SHELF"}, 400, "<Code>InvalidStorageClass</Code>")
 }
+
 // TestEmptiedObject: what described the old bytes of an object does not come with those
 // that a mount writes behind a new end of 0.
 func TestEmptiedObject(t *testing.T) {

@@ -1,7 +1,6 @@
 package s3
 
 import (
-	"cmp"
 	"mime"
 	"net/http"
 	"slices"
@@ -106,9 +105,17 @@ func (q *request) requestMeta(h http.Header) (vfs.ObjectMeta, error) {
 var storageClasses = []string{"REDUCED_REDUNDANCY", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER", "DEEP_ARCHIVE",
 	"OUTPOSTS", "GLACIER_IR", "SNOW", "EXPRESS_ONEZONE", "FSX_OPENZFS", "FSX_ONTAP"}
 
+// archived reports whether clients take an object of that class for one that must be
+// restored before it can be read, and refuse by themselves to read it. None must, so it
+// is shown as STANDARD.
+func archived(class string) bool { return class == "GLACIER" || class == "DEEP_ARCHIVE" }
+
 // storageClass is what listings show.
 func storageClass(m *vfs.ObjectMeta) string {
-	return cmp.Or(m.Headers[storageClassHeader], standardClass)
+	if class := m.Headers[storageClassHeader]; class != "" && !archived(class) {
+		return class
+	}
+	return standardClass
 }
 
 // checkRedirect checks a website redirect location.
@@ -160,7 +167,7 @@ func (q *request) setMeta(h http.Header, m *vfs.ObjectMeta) {
 	h["Content-Type"] = q.one(contentType)
 	if len(m.Headers) > 0 {
 		for _, name := range storedHeaders {
-			if v, ok := m.Headers[name]; ok {
+			if v, ok := m.Headers[name]; ok && !(name == storageClassHeader && archived(v)) {
 				h.Set(name, v)
 			}
 		}

@@ -371,7 +371,8 @@ func TestCopyOntoItself(t *testing.T) {
 		{class, "STANDARD_IA", 200, "STANDARD_IA"},
 		{class, "STANDARD", 200, ""},
 		{class, "STANDARD", 200, ""},
-		{class, "GLACIER", 200, "GLACIER"},
+		{class, "GLACIER_IR", 200, "GLACIER_IR"},
+		{class, "GLACIER", 200, ""},
 		{redirectHeader, "/elsewhere", 200, ""},
 		{"X-Amz-Server-Side-Encryption", "AES256", 501, ""},
 	} {
