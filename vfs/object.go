@@ -170,7 +170,7 @@ func (fs *FS) readObject(ctx context.Context, k *keypath.Key, fn func(r cluster.
 
 // computes reports whether the CRC64NVME that is asked for must be computed.
 func (o *GetOptions) computes(n *record.Inode, info *ObjectInfo) bool {
-	return o.Checksums && !n.Has(record.FlagCRC) && (o.Partial == nil || !o.Partial(info))
+	return o.Checksums && !n.Has(record.FlagCRC) && (o.StoredSums == nil || !o.StoredSums(info))
 }
 
 // checksums returns those stored with an object, and its CRC64NVME, which is

@@ -83,7 +83,7 @@ type ObjectInfo struct {
 	Modified time.Time
 	Meta     ObjectMeta
 	// Checksums always hold a full-object CRC64NVME when asked for
-	// (GetOptions.Checksums), computed if need be, but for what GetOptions.Partial says.
+	// (GetOptions.Checksums), computed if need be, but for what GetOptions.StoredSums says.
 	Checksums []Checksum
 	Parts     []ObjectPart // nil unless multipart
 	UID       uint32       // owner
@@ -136,9 +136,9 @@ func (o *PutOptions) body(from io.Reader, max int64) *receive.Body {
 type GetOptions struct {
 	Cond      Preconditions
 	Checksums bool // fill ObjectInfo.Checksums, CRC64NVME always among them
-	// Partial, if set, reports whether less than all of the object is asked for: then
-	// Checksums are those that are stored, since to compute one all would be read.
-	Partial func(*ObjectInfo) bool
+	// StoredSums, if set, reports whether Checksums shall be those that are stored, since
+	// to compute one all of the object is read before anything else.
+	StoredSums func(*ObjectInfo) bool
 }
 
 // ObjectName names an object. With Bucket "" the key begins at the root: it is the

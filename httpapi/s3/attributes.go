@@ -34,6 +34,7 @@ func (q *request) getObjectAttributes() error {
 	}
 	opts := q.getOptions()
 	opts.Checksums = slices.Contains(asked, "Checksum") || slices.Contains(asked, "ObjectParts")
+	opts.StoredSums = func(info *vfs.ObjectInfo) bool { return info.Size > maxAskedSumBytes }
 	info, err := q.fs.HeadObject(q.ctx, q.name, opts)
 	if err != nil {
 		if errors.Is(err, vfs.ErrNotModified) {

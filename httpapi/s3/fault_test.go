@@ -111,9 +111,9 @@ func TestListFaults(t *testing.T) {
 	}
 }
 
-// TestRangeReadsNoMore: of an object without a stored checksum, as mounts leave it, the
-// checksum that comes with all of it is computed, and for less nothing else is read.
-func TestRangeReadsNoMore(t *testing.T) {
+// TestReadsNoMore: of an object without a stored checksum, as mounts leave it, nothing is
+// read for one: it would be all, before the first byte is sent.
+func TestReadsNoMore(t *testing.T) {
 	reads := &mem.Faults{}
 	d := openDoorOn(t, Config{}, mem.Options{Faults: reads})
 	d.bucket("alice", "ranges")
@@ -148,6 +148,7 @@ func TestRangeReadsNoMore(t *testing.T) {
 		method, query, spec string
 		status              int
 	}{
+		{"GET", "", "", 200}, {"HEAD", "", "", 200}, {"HEAD", "", "bytes=9-5", 200}, // which is no range
 		{"GET", "", "bytes=5-9", 206}, {"HEAD", "", "bytes=5-9", 206}, {"GET", "", "bytes=-1", 206}, {"HEAD", "?partNumber=1", "", 206},
 		{"GET", "", "bytes=99999999-", 416}, {"HEAD", "?partNumber=2", "", 416},
 	} {
@@ -157,11 +158,12 @@ func TestRangeReadsNoMore(t *testing.T) {
 			t.Errorf("%+v: %d reads, %d without a checksum; %v", c, n, plain, h)
 		}
 	}
-	// What is no range is all.
-	h, n := ask("HEAD", "", "bytes=9-5", "ENABLED", 200)
+	// What is asked for by itself is computed, and remembered.
 	sum := algorithms[0].make()
 	sum.Write(body)
-	if n == 0 || h.Get("X-Amz-Checksum-Crc64nvme") != encode64(sum.Sum(nil)) {
+	text := encode64(sum.Sum(nil))
+	d.wantRaw("alice", "GET", "/ranges/k?attributes", nil, map[string]string{"X-Amz-Object-Attributes": "Checksum"}, 200, text)
+	if h, n := ask("HEAD", "", "", "ENABLED", 200); n != 0 || h.Get("X-Amz-Checksum-Crc64nvme") != text {
 		t.Errorf("%d reads, %v", n, h)
 	}
 }

@@ -64,14 +64,14 @@ func (q *request) getOptions() vfs.GetOptions {
 	}
 }
 
-// readOptions are for bytes, or what HEAD says of them: of a range or part only what is
-// stored has a checksum.
+// readOptions are for bytes, or what HEAD says of them: of a range or part, and of what
+// is not small, only what is stored has a checksum.
 func (q *request) readOptions() vfs.GetOptions {
 	o := q.getOptions()
 	if o.Checksums {
-		o.Partial = func(info *vfs.ObjectInfo) bool {
-			_, partial, _, err := q.span(info)
-			return partial || err != nil
+		o.StoredSums = func(info *vfs.ObjectInfo) bool {
+			_, partial, part, err := q.span(info)
+			return partial || part != nil || err != nil || info.Size > maxReadSumBytes
 		}
 	}
 	return o

@@ -17,6 +17,12 @@ const (
 	maxDocumentBytes = 48 << 20
 	// maxPutBytes bounds what one PUT or POST brings (S3).
 	maxPutBytes = 5 << 30
+	// maxReadSumBytes bounds the objects of which GET and HEAD compute a checksum that
+	// is not stored, for which all is read before the answer begins: one read.
+	maxReadSumBytes = 1 << 20
+	// maxAskedSumBytes bounds those of which GetObjectAttributes does: clients wait a
+	// minute for an answer, in which slow stores read as much.
+	maxAskedSumBytes = 1 << 30
 	// maxParts and minPartBytes are S3's: every part but the last has 5 MiB.
 	maxParts     = 10_000
 	minPartBytes = 5 << 20
