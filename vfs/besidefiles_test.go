@@ -99,6 +99,33 @@ func TestBesideUnlinked(t *testing.T) {
 	p.wantNothingLeft()
 }
 
+// So is what DeleteObjects removes, whose small files go without a look at what hangs on them.
+func TestBesideDeleteObjects(t *testing.T) {
+	p := openTwo(t)
+	var files []*File
+	var keys []string
+	for _, text := range []string{"", "small", "not inline in these"} {
+		key := "open" + text
+		put(t, p.b, key, text)
+		files, keys = append(files, openFileAt(t, p.b, key, 0)), append(keys, key)
+	}
+	results, err := p.a.DeleteObjects(bg, "bucket", keys)
+	want(t, err, nil)
+	collect(t, p.a)
+	for i, f := range files {
+		want(t, results[i].Err, nil)
+		a, err := f.Attr(bg)
+		if want(t, err, nil); a.Nlink != 0 {
+			t.Errorf("%q has %d links", keys[i], a.Nlink)
+		}
+		wantThrough(t, f, keys[i][len("open"):])
+		writeThrough(t, f, "more", 0)
+		want(t, f.Sync(bg), nil)
+		want(t, f.Close(bg), nil)
+	}
+	p.wantNothingLeft()
+}
+
 // What a door of another gateway holds stays until it is released, and a file without a
 // name until it is closed or has one.
 func TestBesideHeld(t *testing.T) {

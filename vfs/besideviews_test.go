@@ -21,7 +21,7 @@ const distributed = "TestBesideDistributed"
 
 func TestBesideDistributed(t *testing.T) {
 	for name, fn := range map[string]func(*testing.T){
-		"Unlinked": TestBesideUnlinked, "Held": TestBesideHeld, "HeldOthers": TestBesideHeldOthers, "ManyHeld": TestBesideManyHeld, "HeldLate": TestBesideHeldLate, "Relinked": TestBesideRelinked,
+		"Unlinked": TestBesideUnlinked, "DeleteObjects": TestBesideDeleteObjects, "Held": TestBesideHeld, "HeldOthers": TestBesideHeldOthers, "ManyHeld": TestBesideManyHeld, "HeldLate": TestBesideHeldLate, "Relinked": TestBesideRelinked,
 		"UnlinkRace": TestBesideUnlinkRace, "ManyUnlinked": TestBesideManyUnlinked,
 		"Fresh": TestBesideFresh, "Merge": TestBesideMerge, "Replaced": TestBesideReplaced,
 		"Writers": TestBesideWriters, "Append": TestBesideAppend, "Times": TestBesideTimes,

@@ -373,21 +373,21 @@ func simpleFile(n *record.Inode) bool {
 }
 
 // dropRemoval takes the link off the inode. A file whose content is one
-// inline extent goes without a scan.
+// inline extent, and that nobody may have open, goes without a scan.
 func (o *op) dropRemoval(t cluster.Txn, dir Ino, f *removal) error {
 	if f.n == nil {
 		return nil
 	}
 	n := f.n
-	alone := n.Content == 0 || n.Has(record.FlagOneInline)
+	inline := n.Content == 0 || n.Has(record.FlagOneInline)
 	if len(f.first) > 0 {
 		e, err := record.DecodeExtent(0, f.first)
 		if err != nil {
 			return err
 		}
-		alone = e.Kind == record.ExtentInline && e.Len == n.Size
+		inline = e.Kind == record.ExtentInline && e.Len == n.Size
 	}
-	if !alone || !simpleFile(n) || o.removals.Begin(n.Ino) {
+	if !inline || !simpleFile(n) || !o.fs.session.Alone() || o.removals.Begin(n.Ino) {
 		return o.dropLink(t, n, dir, f.entry.Name)
 	}
 	o.feed.InodeChanged(n.Ino, false)
