@@ -2,9 +2,11 @@ package vfs
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ogw/cluster"
@@ -218,6 +220,38 @@ func TestStaging(t *testing.T) {
 		t.Errorf("%d blobs, want 1", n)
 	}
 	mustBeClean(t, fs)
+}
+
+// Writers that wait for who moves the end of their file hold nothing of the pool that writers
+// of other files wait for.
+func TestDirtyPoolBesideMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := openTestWith(t, mem.New(mem.Options{}), Config{DirtyBytes: 1})
+		cut := mustOpen(t, fs, mustFile(t, fs, RootIno, "cut"), OpenRead|OpenWrite)
+		other := mustOpen(t, fs, mustFile(t, fs, RootIno, "other"), OpenRead|OpenWrite)
+		all := fs.dirty.try(int(fs.dirty.limit), maxChunkBytes)
+		var writers sync.WaitGroup
+		for i := range int64(4) {
+			writers.Go(func() {
+				if _, err := cut.WriteAt(bg, make([]byte, atomicWriteBytes), i*atomicWriteBytes); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait() // until they wait for buffers
+		move := fs.session.Open.BeginMove(cut.Ino(), func() {})
+		fs.dirty.put(all...)
+		synctest.Wait() // until they wait for the end
+		ctx, cancel := context.WithTimeout(bg, time.Minute)
+		defer cancel()
+		if _, err := other.WriteAt(ctx, []byte("text"), 0); err != nil {
+			t.Errorf("beside writers that wait: %v", err)
+		}
+		move.End()
+		writers.Wait()
+		want(t, cut.Close(bg), nil)
+		want(t, other.Close(bg), nil)
+	})
 }
 
 // Writers share a small pool without waiting for each other for good.

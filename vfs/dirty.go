@@ -104,16 +104,17 @@ func (p *dirtyPool) put(list ...*chunk) {
 	p.freed = make(chan struct{})
 }
 
-// wait returns after some chunk came back since the channel was taken.
-func (p *dirtyPool) wait(ctx context.Context, freed <-chan struct{}) error {
+// await returns when done is closed.
+func await(ctx context.Context, done <-chan struct{}) error {
 	select {
-	case <-freed:
+	case <-done:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
+// signal returns what is closed when some chunk comes back.
 func (p *dirtyPool) signal() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -161,11 +161,20 @@ func (fs *FS) storedBefore(ctx context.Context, ino Ino) (n *record.Inode, err e
 
 func (of *openFile) writePart(ctx context.Context, f *File, w oneWrite) (_ int64, err error) {
 	p, off := w.p, w.off
-	var mine []*chunk // never held while waiting for more
+	var mine []*chunk // never held while waiting for more, or for a move
 	defer func() { of.fs.dirty.put(mine...) }()
 	for {
-		if err := of.lockForWrite(ctx, f); err != nil {
+		moving, err := of.lockForWrite(ctx, f)
+		if err != nil {
 			return off, err
+		}
+		if moving != nil {
+			of.fs.dirty.put(mine...)
+			mine = nil
+			if err := await(ctx, moving); err != nil {
+				return off, err
+			}
+			continue
 		}
 		if w.atEnd {
 			off = of.size()
@@ -228,31 +237,27 @@ func (of *openFile) room(mine []*chunk) (n int) {
 }
 
 // lockForWrite returns with mu held, a current snapshot, and a spare number, but
-// for Rewrite: a store that is full gives none. It waits for who moves the end.
-func (of *openFile) lockForWrite(ctx context.Context, f *File) error {
+// for Rewrite: a store that is full gives none. While somebody moves the end, it
+// returns without mu what is closed after that.
+func (of *openFile) lockForWrite(ctx context.Context, f *File) (moving <-chan struct{}, err error) {
 	for {
 		if err := of.lock(ctx); err != nil {
-			return err
+			return nil, err
 		}
 		if moving := of.fs.session.Open.Moving(of.ino); moving != nil {
 			of.mu.Unlock()
-			select {
-			case <-moving:
-				continue
-			case <-ctx.Done():
-				return ctx.Err()
-			}
+			return moving, nil
 		}
 		if f.wrote && f.epoch != of.snap.inode.Epoch {
 			of.mu.Unlock()
-			return fmt.Errorf("inode %d was replaced since it was opened: %w", of.ino, ErrStale)
+			return nil, fmt.Errorf("inode %d was replaced since it was opened: %w", of.ino, ErrStale)
 		}
 		if of.nextID != 0 || f.flags&OpenRewrites != 0 {
-			return nil
+			return nil, nil
 		}
 		of.mu.Unlock()
 		if err := of.spareID(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }
@@ -393,7 +398,7 @@ func (fs *FS) takeChunks(ctx context.Context, of *openFile, need, size int) ([]*
 		if refused != nil {
 			return nil, fmt.Errorf("no memory for writes, since what others wrote cannot be stored: %w", refused)
 		}
-		if err := fs.dirty.wait(ctx, freed); err != nil {
+		if err := await(ctx, freed); err != nil {
 			return nil, err
 		}
 	}
