@@ -322,8 +322,8 @@ func TestLateLoadBesideWriter(t *testing.T) {
 	wantFile(t, fs, ino, "newer")
 }
 
-// TestFailedLoad: a read that cannot load what it reads asks once, and not for as long as
-// the engine's patience times the attempts.
+// TestFailedLoad: a read that cannot load what it reads, or whose inode is gone, asks once, and
+// not for as long as the engine's patience times the attempts.
 func TestFailedLoad(t *testing.T) {
 	fs := openTest(t, mem.New(mem.Options{}))
 	f := mustOpen(t, fs, mustFile(t, fs, RootIno, "f"), OpenRead|OpenWrite)
@@ -334,17 +334,19 @@ func TestFailedLoad(t *testing.T) {
 		func() error { _, err := f.ReadAt(bg, make([]byte, 1), 0); return err },
 		func() error { _, err := f.SeekData(bg, 0); return err },
 	} {
-		f.of.dropSnapshot(anyContent)
-		h.peek = func(func(cluster.Reader) error) error {
-			asked++
-			return cluster.ErrUnavailable
+		for _, fails := range []error{ErrUnavailable, ErrStale} {
+			f.of.dropSnapshot(anyContent)
+			h.peek = func(func(cluster.Reader) error) error {
+				asked++
+				return fails
+			}
+			want(t, read(), fails)
+			h.peek = nil
+			want(t, read(), nil)
 		}
-		want(t, read(), ErrUnavailable)
-		h.peek = nil
-		want(t, read(), nil)
 	}
-	if asked != 2 {
-		t.Errorf("asked the engine %d times for 2 reads", asked)
+	if asked != 4 {
+		t.Errorf("asked the engine %d times for 4 reads", asked)
 	}
 	want(t, f.Close(bg), nil)
 }

@@ -273,12 +273,13 @@ func (of *openFile) read(ctx context.Context, p []byte, off int64) (int, error) 
 const noSnapshot = math.MaxUint64
 
 // again reports whether what ended with an error may succeed with another snapshot than that
-// of gen, which is too old for pages not loaded yet and not used any more.
+// of gen, which is too old for pages not loaded yet and not used any more. Where none could be
+// loaded, ErrStale says that the inode is gone.
 func (of *openFile) again(gen uint64, err error) bool {
-	switch stale := errors.Is(err, ErrStale); {
+	switch {
 	case gen == noSnapshot:
-		return stale || errors.Is(err, ErrConflict)
-	case !stale && gen == of.gen.Load():
+		return errors.Is(err, ErrConflict)
+	case !errors.Is(err, ErrStale) && gen == of.gen.Load():
 		return false
 	}
 	of.gen.CompareAndSwap(gen, gen+1)
