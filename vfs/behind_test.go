@@ -182,7 +182,10 @@ func TestReplacedBehindIsStored(t *testing.T) {
 		t.Error("a new file was stored by its close")
 	}
 	want(t, fs.Rename(relaxed, Root, EntryName{b, "tmp"}, EntryName{b, "renamed"}, 0), nil)
-	for _, ino := range []Ino{cut, tmp} {
+	object := mustFile(t, fs, b, "object")
+	closedBehind(t, fs, object, "newer", 0)
+	want(t, fs.RenameObject(bg, "bucket", "object", "renamed", RenameOptions{}), nil)
+	for _, ino := range []Ino{cut, tmp, object} {
 		if fs.hasPieces(ino) {
 			t.Errorf("inode %d is in memory alone", ino)
 		}

@@ -2,16 +2,13 @@ package vfs
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/keypath"
 	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
-	"ogw/vfs/internal/tokens"
 )
 
 // EntryName names an entry of a directory, as the POSIX doors show it.
@@ -47,35 +44,25 @@ func (fs *FS) Rename(ctx context.Context, cred *Cred, from, to EntryName, flags 
 	if err != nil {
 		return err
 	}
-	token := tokens.Take(ctx)
-	for flushed := []Ino(nil); ; {
-		r := new(renaming)
-		err := fs.update(tokens.Again(ctx, token), func(t cluster.Txn, o *op) error {
-			*r = renaming{o: o, t: t, cred: cred, flags: flags, flushed: flushed}
-			if err := r.find(from.Dir, source, to.Dir, target); err != nil {
-				return err
-			}
-			return r.run()
-		})
-		if !errors.Is(err, errUnflushed) {
+	return fs.updateFlushed(ctx, func(t cluster.Txn, o *op, f *flushing) error {
+		r := &renaming{o: o, t: t, cred: cred, flags: flags}
+		if err := r.find(from.Dir, source, to.Dir, target); err != nil {
 			return err
 		}
-		flushed = append(flushed, r.unflushed)
-		if err := fs.flushInode(ctx, r.unflushed); err != nil {
-			return err
-		}
-	}
+		return r.run(f)
+	})
 }
 
-// run does what was asked for, if it may be done.
-func (r *renaming) run() error {
+// run does what was asked for, if it may be done. What takes the place of another file is
+// flushed before.
+func (r *renaming) run(f *flushing) error {
 	if r.same {
 		return nil
 	}
 	if err := r.check(); err != nil {
 		return err
 	}
-	if r.to.n != nil && r.isUnflushed(r.from.n) || r.flags&RenameExchange != 0 && r.isUnflushed(r.to.n) {
+	if r.to.n != nil && f.lacks(r.from.n) || r.flags&RenameExchange != 0 && f.lacks(r.to.n) {
 		return errUnflushed
 	}
 	if r.flags&RenameExchange != 0 {
@@ -84,25 +71,12 @@ func (r *renaming) run() error {
 	return r.move()
 }
 
-// isUnflushed reports whether n, which takes the place of another one, is to be flushed
-// before.
-func (r *renaming) isUnflushed(n *record.Inode) bool {
-	if !n.IsRegular() || slices.Contains(r.flushed, n.Ino) || !r.o.fs.hasPieces(n.Ino) {
-		return false
-	}
-	r.unflushed = n.Ino
-	return true
-}
-
 // renaming is one run of the transaction of Rename.
 type renaming struct {
 	o     *op
 	t     cluster.Txn
 	cred  *Cred
 	flags RenameFlags
-	// flushed are the inodes that were flushed for this, unflushed is the next one.
-	flushed   []Ino
-	unflushed Ino
 
 	from, to place
 	same     bool // nothing to do

@@ -27,9 +27,10 @@ type RenameOptions struct {
 // RenameObject moves an object of a bucket to another key, in one transaction, with
 // all that belongs to it: bytes, ETag, dates, metadata, owner and ACL. What stood
 // there is replaced. Where both keys end in "/" it moves the directory with all keys
-// below it; the directory that it takes the place of must be empty. Like Rename it does
-// not look at what lies below: where that gets keys of more than MaxKeyBytes, no call that
-// takes keys reaches it until the directory has a shorter one.
+// below it; the directory that it takes the place of must be empty. Like Rename it
+// stores what was written to a file that replaces another one before, and does not look
+// at what lies below a directory: where that gets keys of more than MaxKeyBytes, no call
+// that takes keys reaches it until the directory has a shorter one.
 //
 // The caller needs the rights to read and delete the one and to write the other; of a
 // directory, where policies can distinguish keys, for each key below it, of which
@@ -62,7 +63,7 @@ func (fs *FS) RenameObject(ctx context.Context, bucket, from, to string, o Renam
 			}
 		}
 	}
-	return fs.update(ctx, func(t cluster.Txn, o *op) error { return r.run(ctx, t, o) })
+	return fs.updateFlushed(ctx, func(t cluster.Txn, o *op, f *flushing) error { return r.run(ctx, t, o, f) })
 }
 
 // flushKey flushes what this process wrote to the file under a key.
@@ -89,7 +90,7 @@ type keyRenaming struct {
 }
 
 // run is its transaction.
-func (r *keyRenaming) run(ctx context.Context, t cluster.Txn, o *op) error {
+func (r *keyRenaming) run(ctx context.Context, t cluster.Txn, o *op, f *flushing) error {
 	n, at, err := r.source(ctx, t)
 	if err != nil {
 		return err
@@ -100,6 +101,9 @@ func (r *keyRenaming) run(ctx context.Context, t cluster.Txn, o *op) error {
 	}
 	if old != nil && old.Ino == n.Ino {
 		return nil // it is there, or another link of it
+	}
+	if old != nil && f.lacks(n) {
+		return errUnflushed
 	}
 	dir := into.Dir()
 	if n.IsDir() {

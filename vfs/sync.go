@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
+	"ogw/vfs/internal/record"
 	"ogw/vfs/internal/tokens"
 )
 
@@ -103,6 +105,39 @@ func (fs *FS) Losses() uint64 { return fs.losses.Load() }
 
 // errUnflushed asks to flush what this process wrote to the inode first.
 var errUnflushed = errors.New("inode has unflushed writes")
+
+// flushing is what an operation had flushed for its transaction.
+type flushing struct {
+	fs   *FS
+	done []Ino
+	next Ino
+}
+
+// lacks reports whether the store lacks what this process wrote to n before the operation. Its
+// transaction ends with errUnflushed then.
+func (f *flushing) lacks(n *record.Inode) bool {
+	if !n.IsRegular() || slices.Contains(f.done, n.Ino) || !f.fs.hasPieces(n.Ino) {
+		return false
+	}
+	f.next = n.Ino
+	return true
+}
+
+// updateFlushed is update for what needs bytes of some inodes in the store: fn asks
+// flushing.lacks, and runs again when they are there.
+func (fs *FS) updateFlushed(ctx context.Context, fn func(t cluster.Txn, o *op, f *flushing) error) error {
+	token := tokens.Take(ctx)
+	for f := (flushing{fs: fs}); ; {
+		err := fs.update(tokens.Again(ctx, token), func(t cluster.Txn, o *op) error { return fn(t, o, &f) })
+		if !errors.Is(err, errUnflushed) {
+			return err
+		}
+		f.done = append(f.done, f.next)
+		if err := fs.flushInode(ctx, f.next); err != nil {
+			return err
+		}
+	}
+}
 
 // flushInode stores what this process wrote to ino, if anything, so that a
 // transaction that follows sees all that was acknowledged. It comes before
