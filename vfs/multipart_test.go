@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/mem"
@@ -564,4 +566,40 @@ func TestListUploadsAmongOthers(t *testing.T) {
 	if page, err := fs.ListUploads(bg, "bucket", ListUploadsOptions{MaxUploads: 1000}); err != nil || len(page.Uploads) != 1000 {
 		t.Errorf("the owner's: %d uploads, %v", len(page.Uploads), err)
 	}
+}
+
+// TestRemovalOutlivesClient: the uploads of a bucket go with it, also when its client is gone
+// by then, who does not keep a stop waiting either.
+func TestRemovalOutlivesClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := bucketFS(t, openTest(t, mem.New(mem.Options{})))
+		h := hook(fs)
+		remove := func(uploads int, takes time.Duration) (left bool) {
+			t.Helper()
+			for i := range uploads {
+				createUpload(t, fs, fmt.Sprint(i))
+			}
+			ctx, cancel := context.WithCancel(bg)
+			h.updated = func() {
+				cancel()
+				time.Sleep(takes)
+			}
+			defer func() { h.updated = nil }()
+			begun := time.Now()
+			want(t, fs.DeleteBucket(ctx, "bucket"), nil)
+			if took := time.Since(begun); took > followUpTime+2*takes {
+				t.Errorf("%v after its client went", took)
+			}
+			from, to := record.Table(record.TabUpload)
+			want(t, fs.view(bg, func(r cluster.Reader) error {
+				return r.Scan(from, to, cluster.ScanOptions{}, func(_, _ []byte) error { left = true; return nil })
+			}), nil)
+			return left
+		}
+		if remove(60, followUpTime/10) {
+			t.Error("uploads of a removed bucket are left")
+		}
+		bucketFS(t, fs)
+		remove(300, followUpTime/4)
+	})
 }

@@ -3,6 +3,7 @@ package vfs
 import (
 	"context"
 	"errors"
+	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/changeclock"
@@ -129,6 +130,17 @@ type followUps struct {
 	list []func(ctx context.Context)
 }
 
+// followUpTime is how long they go on when who asked for the operation is gone: below what
+// the doors of a process that stops wait for requests that they cut off.
+const followUpTime = 4 * time.Second
+
+// outliving returns a context that ends some time after ctx.
+func outliving(ctx context.Context, by time.Duration) (_ context.Context, end func()) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, cancel) })
+	return longer, func() { stop(); cancel() }
+}
+
 // then has fn run after the commit.
 func (l *followUps) then(fn func(ctx context.Context)) { l.list = append(l.list, fn) }
 
@@ -141,9 +153,11 @@ func (l *followUps) Failed() {}
 // Committed implements effect. What follows a commit that may not have
 // happened is left to Check.
 func (l *followUps) Committed(ctx context.Context, known bool) {
-	if !known {
+	if !known || len(l.list) == 0 {
 		return
 	}
+	ctx, end := outliving(ctx, followUpTime)
+	defer end()
 	for _, fn := range l.list {
 		fn(ctx)
 	}
