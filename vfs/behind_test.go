@@ -30,6 +30,24 @@ func (k *failingKV) Update(ctx context.Context, fn func(cluster.Txn) error) erro
 	return k.countingKV.Update(ctx, fn)
 }
 
+// rerunKV is a store whose transactions fail after some attempts.
+type rerunKV struct {
+	cluster.KV
+	attempts int
+	err      error
+}
+
+func (k *rerunKV) Update(ctx context.Context, fn func(cluster.Txn) error) error {
+	return k.KV.Update(ctx, func(t cluster.Txn) error {
+		for range k.attempts {
+			if err := fn(t); err != nil {
+				return err
+			}
+		}
+		return k.err
+	})
+}
+
 // openBehind opens a namespace whose files can be closed before they are stored, by
 // passes that the test makes.
 func openBehind(t *testing.T, log *slog.Logger) (*FS, *failingKV) {
@@ -338,20 +356,22 @@ func TestTimesBeforeFlush(t *testing.T) {
 		t.Error("a write after the time was set did not move it")
 	}
 
-	write()
-	now := mtime()
-	kv.err = errors.New("once")
-	if _, err := fs.SetAttr(relaxed, Root, ino, SetAttr{Mtime: &old}); err == nil {
-		t.Error("set in a store that takes nothing")
-	}
-	kv.err = nil
-	if mtime() != now {
-		t.Error("what failed shows")
-	}
-	set(SetAttr{Mode: &mode})
-	want(t, f.Sync(bg), nil)
-	if mtime() != now {
-		t.Error("what failed is stored")
+	for attempts := range 3 { // of a transaction that fails
+		write()
+		now := mtime()
+		setKV(fs, &rerunKV{kv, attempts, errors.New("once")})
+		if _, err := fs.SetAttr(relaxed, Root, ino, SetAttr{Mtime: &old}); err == nil {
+			t.Error("set in a store that takes nothing")
+		}
+		setKV(fs, kv)
+		if mtime() != now {
+			t.Errorf("what failed shows, attempt %d", attempts)
+		}
+		set(SetAttr{Mode: &mode})
+		want(t, f.Sync(bg), nil)
+		if mtime() != now {
+			t.Errorf("what failed is stored, attempt %d", attempts)
+		}
 	}
 	want(t, f.Close(bg), nil)
 }

@@ -56,12 +56,12 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 	if set.Size != nil && *set.Size < 0 || !set.validTimes() || !set.validIDs() {
 		return Attr{}, ErrInvalid
 	}
-	of, before, cut, update := fs.keepsTimes(ctx, ino, &set), (*timesSet)(nil), false, fs.updateFile
+	times, cut, update := timesChange{of: fs.keepsTimes(ctx, ino, &set)}, false, fs.updateFile
 	if set.Size != nil && *set.Size == 0 {
 		update = fs.updateEmptied
 	} else if set.Size != nil {
 		update = fs.updateEnd
-	} else if of == nil && (set.timesSet() || set.setsID()) {
+	} else if times.of == nil && (set.timesSet() || set.setsID()) {
 		// What was written before must not come after, with other times or to
 		// take the new setuid away.
 		if err := fs.flushInode(ctx, ino); err != nil {
@@ -89,8 +89,8 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 			if dirTime, err = o.setAttr(t, cred, n, dirTime, &set); err != nil {
 				return err
 			}
-			if of != nil && (set.Mtime != nil || set.MtimeNow) {
-				before = of.setTimes(n)
+			if set.Mtime != nil || set.MtimeNow {
+				times.note(n)
 			}
 		}
 		if set.Atime != nil || set.AtimeNow {
@@ -100,7 +100,7 @@ func (fs *FS) SetAttr(ctx context.Context, cred *Cred, ino Ino, set SetAttr) (a 
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrUnavailable) {
-		of.unsetTimes(before)
+		times.undo()
 	}
 	if open := fs.opened(ino); err == nil && cut && open != nil {
 		open.cut.Store(true)
@@ -311,25 +311,4 @@ func (fs *FS) keepsTimes(ctx context.Context, ino Ino, set *SetAttr) *openFile {
 		return nil
 	}
 	return of
-}
-
-// setTimes notes that the transaction that stores n sets its modification time, within
-// that. Writes that come while it runs are before or after it. It returns what was noted.
-func (of *openFile) setTimes(n *record.Inode) (before *timesSet) {
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	was := of.times
-	of.times = timesSet{of.turn, n.CtimeNS}
-	return &was
-}
-
-// unsetTimes follows a transaction that had no effect; before is nil if it did not come
-// as far as setTimes.
-func (of *openFile) unsetTimes(before *timesSet) {
-	if before == nil {
-		return
-	}
-	of.mu.Lock()
-	defer of.mu.Unlock()
-	of.times = *before
 }
