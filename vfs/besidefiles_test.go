@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -623,5 +624,68 @@ func TestBesideAppend(t *testing.T) {
 	}
 	if n := bytes.Count(text, []byte("\n")); n != 4*each || len(lines) != n {
 		t.Errorf("%d lines of %d", n, 4*each)
+	}
+}
+
+// inParts sets n keys of an inode, attributes or links, in transactions of a few: more than an
+// operation would, or than one transaction removes.
+func inParts(t *testing.T, fs *FS, ino Ino, n int, key func(i int) []byte) {
+	t.Helper()
+	const part = 20
+	for from := 0; from < n; from += part {
+		want(t, fs.update(bg, func(tx cluster.Txn, o *op) error {
+			for i := from; i < min(n, from+part); i++ {
+				if err := tx.Set(key(i), []byte("v")); err != nil {
+					return err
+				}
+			}
+			inode, err := record.GetInode(tx, ino)
+			if err != nil {
+				return err
+			}
+			inode.Set(record.FlagXattrs|record.FlagLinks, true)
+			return o.putChanged(tx, inode)
+		}), nil)
+	}
+}
+
+// Inodes with more attributes than one transaction removes go, and all that was deleted
+// after them.
+func TestBesideManyXattrs(t *testing.T) {
+	p := openTwo(t)
+	for i := range 8 {
+		key := fmt.Sprint("many", i)
+		ino := put(t, p.a, key, blobBody).Ino
+		inParts(t, p.a, ino, 10+20*i, func(j int) []byte { return record.XattrKey(ino, fmt.Sprint("user.", j)) })
+		_, err := p.b.DeleteObject(bg, ObjectName{"bucket", key}, DeleteOptions{})
+		want(t, err, nil)
+	}
+	put(t, p.a, "after", blobBody)
+	_, err := p.a.DeleteObject(bg, ObjectName{"bucket", "after"}, DeleteOptions{})
+	want(t, err, nil)
+	p.wantNothingLeft()
+}
+
+// An orphan that cannot be removed keeps nothing else.
+func TestBesideStuckOrphan(t *testing.T) {
+	p := openTwo(t)
+	stuck := 0
+	if p.a.kv.Limits().Ops > 0 {
+		stuck = 1
+	}
+	for i := range 3 {
+		key := fmt.Sprint("key", i)
+		ino := put(t, p.a, key, blobBody).Ino
+		_, err := p.b.DeleteObject(bg, ObjectName{"bucket", key}, DeleteOptions{})
+		want(t, err, nil)
+		if i == 0 { // links that nobody counts
+			inParts(t, p.a, ino, 100, func(j int) []byte { return record.LinkKey(ino, RootIno, fmt.Sprint(j)) })
+		}
+	}
+	collect(t, p.a)
+	left := 0
+	want(t, p.a.Orphans(bg, func(Ino) error { left++; return nil }), nil)
+	if blobs := countBlobs(t, p.c); left != stuck || blobs != stuck {
+		t.Errorf("%d orphans and %d blobs are left, want %d", left, blobs, stuck)
 	}
 }

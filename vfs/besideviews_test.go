@@ -22,7 +22,7 @@ const distributed = "TestBesideDistributed"
 func TestBesideDistributed(t *testing.T) {
 	for name, fn := range map[string]func(*testing.T){
 		"Unlinked": TestBesideUnlinked, "DeleteObjects": TestBesideDeleteObjects, "Held": TestBesideHeld, "HeldOthers": TestBesideHeldOthers, "ManyHeld": TestBesideManyHeld, "HeldLate": TestBesideHeldLate, "Relinked": TestBesideRelinked,
-		"UnlinkRace": TestBesideUnlinkRace, "ManyUnlinked": TestBesideManyUnlinked,
+		"UnlinkRace": TestBesideUnlinkRace, "ManyUnlinked": TestBesideManyUnlinked, "ManyXattrs": TestBesideManyXattrs, "StuckOrphan": TestBesideStuckOrphan,
 		"Fresh": TestBesideFresh, "Merge": TestBesideMerge, "Replaced": TestBesideReplaced,
 		"Writers": TestBesideWriters, "Append": TestBesideAppend, "Times": TestBesideTimes,
 		"OldLoad": TestBesideOldLoad, "OldInode": TestBesideOldInode, "ChangedDownload": TestBesideChangedDownload,

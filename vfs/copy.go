@@ -34,7 +34,7 @@ func (fs *FS) CopyObject(ctx context.Context, src, dst ObjectName, o CopyOptions
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	if err := validateMeta(&o.Meta); err != nil {
+	if err := fs.validateMeta(&o.Meta); err != nil {
 		return ObjectInfo{}, err
 	}
 	for range maxCopyAttempts {

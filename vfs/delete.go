@@ -76,7 +76,7 @@ func (o *op) deleteDirKey(t cluster.Txn, n *record.Inode) (existed bool, err err
 	if err := o.contents.Set(t, n, &content.Written{}); err != nil {
 		return false, err
 	}
-	if err := setMeta(t, n, &ObjectMeta{}); err != nil {
+	if err := o.setMeta(t, n, &ObjectMeta{}); err != nil {
 		return false, err
 	}
 	n.CtimeNS = o.nowNS

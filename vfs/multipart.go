@@ -53,7 +53,7 @@ func (fs *FS) CreateUpload(ctx context.Context, name ObjectName, o PutOptions, a
 	if err != nil {
 		return UploadInfo{}, err
 	}
-	if err := validateMeta(&o.Meta); err != nil {
+	if err := fs.validateMeta(&o.Meta); err != nil {
 		return UploadInfo{}, err
 	}
 	if alg != "" && (alg.Size() == 0 || composite && alg == ChecksumCRC64NVME || !composite && !checksum.Combines(alg)) {

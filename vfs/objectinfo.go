@@ -51,18 +51,18 @@ func (fs *FS) listInfo(key string, n *record.Inode) ObjectInfo {
 
 // validateMeta checks the grants, and what user metadata extended attributes can
 // hold.
-func validateMeta(m *ObjectMeta) error {
+func (fs *FS) validateMeta(m *ObjectMeta) error {
 	if err := record.ValidateGrants(m.Grants); err != nil {
 		return err
 	}
-	return xattr.CheckUser(m.User)
+	return xattr.CheckUser(fs.kv, m.User)
 }
 
 // setMeta replaces the metadata of n: type, headers, grants, and the extended
 // attributes user.*; others stay. The caller stores n.
-func setMeta(t cluster.Txn, n *record.Inode, m *ObjectMeta) error {
+func (o *op) setMeta(t cluster.Txn, n *record.Inode, m *ObjectMeta) error {
 	n.Object.ContentType = m.ContentType
 	n.Object.Headers = maps.Clone(m.Headers)
 	n.SetGrants(m.Grants)
-	return xattr.ReplaceUser(t, n, m.User)
+	return xattr.ReplaceUser(t, o.fs.kv, n, m.User)
 }

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/orphans"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/xattr"
 )
 
 // orphanStore is what the table of open inodes needs of the namespace.
@@ -55,7 +57,7 @@ func (o *op) deleteInode(t cluster.Txn, n *record.Inode) error {
 		return err
 	}
 	if n.Has(record.FlagXattrs) {
-		if err := deletePrefix(t, record.XattrPrefix(n.Ino)); err != nil {
+		if _, _, err := xattr.Remove(t, n.Ino, math.MaxInt32); err != nil {
 			return err
 		}
 	}
@@ -72,8 +74,8 @@ func (o *op) deleteInode(t cluster.Txn, n *record.Inode) error {
 	return t.Delete(record.InodeKey(n.Ino))
 }
 
-// deletePrefix removes all keys with prefix. Attributes and links of one
-// inode are few: both are limited.
+// deletePrefix removes all keys with prefix. Links of one inode are few: they are
+// limited.
 func deletePrefix(t cluster.Txn, prefix []byte) error {
 	var keys [][]byte
 	err := t.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
@@ -112,14 +114,25 @@ func (fs *FS) removeOrphan(ctx context.Context, ino Ino) error {
 	return fs.removeOrphans(ctx, []orphan{{ino: ino}})
 }
 
-// removeOrphans deletes, in one transaction, those of a list that are orphans still
-// which nobody here uses. Nobody has to be notified: who knew them forgot them.
-func (fs *FS) removeOrphans(ctx context.Context, list []orphan) error {
+// removeOrphans deletes those of a list that are orphans still which nobody here uses: in
+// one transaction, but for those with more attributes than that removes, which stay
+// orphans until the last one. Nobody has to be notified: who knew them forgot them.
+func (fs *FS) removeOrphans(ctx context.Context, list []orphan) (err error) {
+	for len(list) > 0 && err == nil {
+		list, err = fs.removeSome(ctx, list)
+	}
+	return err
+}
+
+// removeSome is one transaction of removeOrphans. It returns those that are left.
+func (fs *FS) removeSome(ctx context.Context, list []orphan) (left []orphan, err error) {
 	keys := make([][]byte, 0, 2*len(list))
 	for _, x := range list {
 		keys = append(keys, record.OrphanKey(x.ino), record.InodeKey(x.ino))
 	}
-	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
+		left = nil
+		room := orphanAttrs(fs.kv, len(list))
 		vs, err := t.GetMany(keys)
 		if err != nil {
 			return err
@@ -139,6 +152,14 @@ func (fs *FS) removeOrphans(ctx context.Context, list []orphan) error {
 				continue // used again; who ends that comes here
 			}
 			if n != nil && n.Nlink == 0 {
+				more, err := o.deleteAttrs(t, n, &room)
+				if err != nil {
+					return err
+				}
+				if more {
+					left = append(left, list[i])
+					continue
+				}
 				if err := o.deleteInode(t, n); err != nil {
 					return err
 				}
@@ -149,6 +170,28 @@ func (fs *FS) removeOrphans(ctx context.Context, list []orphan) error {
 		}
 		return nil
 	})
+	return left, err
+}
+
+// deleteAttrs removes extended attributes of an orphan as far as there is room for them,
+// and reports whether there are more.
+func (o *op) deleteAttrs(t cluster.Txn, n *record.Inode, room *int) (more bool, err error) {
+	if !n.Has(record.FlagXattrs) {
+		return false, nil
+	}
+	removed, more, err := xattr.Remove(t, n.Ino, *room)
+	*room -= removed
+	n.Set(record.FlagXattrs, more) // so deleteInode does not look for them
+	return more, err
+}
+
+// orphanAttrs is how many extended attributes one transaction removes together with a
+// number of orphans, whatever an earlier version let one have.
+func orphanAttrs(kv cluster.KV, orphans int) int {
+	if ops := kv.Limits().Ops; ops > 0 {
+		return max((ops-orphanOps*orphans)/2, 1) // each is met and deleted
+	}
+	return math.MaxInt32
 }
 
 // closeOrphan removes ino if it has no links; looking costs no transaction. What others
@@ -198,9 +241,11 @@ const (
 	// sharedOrphanPages is how many of these pages a pass has at the most: more may
 	// come all the time, and what they held is removed after them.
 	sharedOrphanPages = 4
+	// orphanOps is how many operations an orphan takes at the most, its extended
+	// attributes not counted.
+	orphanOps = 16
 	// sharedOrphanBatch is how many of them go in one transaction of an engine that
-	// limits those. A file takes up to 15 operations, or, if it has many attributes,
-	// more, and goes alone.
+	// limits those, etcd's 126 operations, with room for some attributes.
 	sharedOrphanBatch = 6
 )
 
@@ -260,16 +305,32 @@ func (fs *FS) removeBatches(ctx context.Context, list []orphan) (done int, err e
 		}
 	}
 	for part := range slices.Chunk(list, batch) {
-		err := fs.removeOrphans(ctx, part)
-		if errors.Is(err, ErrTooLarge) && len(part) > 1 {
-			for i := 0; i < len(part) && (i == 0 || err == nil); i++ {
-				err = fs.removeOrphans(ctx, part[i:i+1])
-			}
-		}
-		if err != nil {
+		n, err := fs.removeEach(ctx, part)
+		if done += n; err != nil {
 			return done, err
 		}
-		done += len(part)
+	}
+	return done, nil
+}
+
+// removeEach is removeOrphans that passes over one which cannot be removed, so that it
+// keeps nothing else.
+func (fs *FS) removeEach(ctx context.Context, list []orphan) (done int, err error) {
+	err = fs.removeOrphans(ctx, list)
+	switch {
+	case err == nil:
+		return len(list), nil
+	case !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrCorrupt):
+		return 0, err
+	case len(list) == 1:
+		fs.contents.Leave(fmt.Errorf("inode %d: %w", list[0].ino, err))
+		return 0, nil
+	}
+	for i := range list {
+		n, err := fs.removeEach(ctx, list[i:i+1])
+		if done += n; err != nil {
+			return done, err
+		}
 	}
 	return done, nil
 }

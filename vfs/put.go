@@ -26,7 +26,7 @@ func (fs *FS) PutObject(ctx context.Context, name ObjectName, body io.Reader, o 
 	if err != nil {
 		return ObjectInfo{}, err
 	}
-	if err := validateMeta(&o.Meta); err != nil {
+	if err := fs.validateMeta(&o.Meta); err != nil {
 		return ObjectInfo{}, err
 	}
 	p := publication{key: &k, cond: &o.Cond, meta: &o.Meta, owner: o.Owner, mode: o.Mode, mtimeNS: o.MtimeNS,
@@ -386,7 +386,7 @@ func (o *op) fillObject(t cluster.Txn, p *publication, n *record.Inode) error {
 // stores it.
 func (o *op) describe(t cluster.Txn, p *publication, n *record.Inode) error {
 	n.Object = p.object
-	if err := setMeta(t, n, p.meta); err != nil {
+	if err := o.setMeta(t, n, p.meta); err != nil {
 		return err
 	}
 	if p.heir != nil {

@@ -100,6 +100,53 @@ func TestManyXattrs(t *testing.T) {
 	})
 }
 
+// User metadata is bounded as the attributes are that it is, so that the object can be
+// replaced, copied and removed.
+func TestManyUserMeta(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		name := ObjectName{"bucket", "a/b/c/o"}
+		most := fs.kv.Limits().Ops / 3
+		if most == 0 {
+			most = 200
+		}
+		putMany := func(n int, value string) error {
+			user := make(map[string]string)
+			for i := range n {
+				user[fmt.Sprint(i)] = value
+			}
+			_, err := fs.PutObject(bg, name, strings.NewReader("x"), PutOptions{Size: 1, Meta: ObjectMeta{User: user}})
+			return err
+		}
+		over := error(nil)
+		if fs.kv.Limits().Ops > 0 {
+			over = ErrAttrTooLarge
+		}
+		want(t, putMany(most+1, "v"), over)
+		want(t, putMany(most, "v"), nil)
+		want(t, putMany(most, "other"), nil)
+		_, err := fs.CopyObject(bg, name, ObjectName{"bucket", "copy"}, CopyOptions{})
+		want(t, err, nil)
+		info, err := fs.HeadObject(bg, ObjectName{"bucket", "copy"}, GetOptions{})
+		if want(t, err, nil); len(info.Meta.User) != most {
+			t.Errorf("the copy has %d", len(info.Meta.User))
+		}
+		want(t, fs.SetXattr(bg, Root, info.Ino, Xattr{Name: "user.more"}, 0), map[bool]error{true: ErrNoSpace}[over != nil])
+		want(t, putMany(1, "v"), nil)
+		at, err := fs.HeadObject(bg, name, GetOptions{})
+		want(t, err, nil)
+		want(t, fs.SetXattr(bg, Root, at.Ino, Xattr{Name: "trusted.a"}, 0), nil)
+		want(t, putMany(most, "v"), over)
+		want(t, putMany(most-1, "v"), nil)
+		for _, key := range []string{"copy", name.Key} {
+			_, err := fs.DeleteObject(bg, ObjectName{"bucket", key}, DeleteOptions{})
+			want(t, err, nil)
+		}
+		want(t, fs.DeleteBucket(bg, "bucket"), nil)
+		noLeftovers(t, fs)
+	})
+}
+
 func TestVirtualXattrs(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		b := mustMkdir(t, fs, RootIno, "bucket")

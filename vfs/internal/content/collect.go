@@ -2,6 +2,7 @@ package content
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"ogw/vfs/internal/extents"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/record"
+	"ogw/vfs/internal/session"
 )
 
 const (
@@ -44,14 +46,15 @@ func (s *Store) Collect(ctx context.Context, before func(context.Context) (int, 
 		return 0, err
 	}
 	done, err := before(ctx)
-	if err != nil {
-		return done, err
+	if err != nil && (ctx.Err() != nil || errors.Is(err, session.ErrReading)) {
+		return done, err // the queue would wait for the same read
 	}
-	if err := s.collectStaging(ctx); err != nil {
-		return done, err
+	// What it could not do keeps nothing in the queue.
+	if staged := s.collectStaging(ctx); staged != nil {
+		return done, cmp.Or(err, staged)
 	}
-	n, err := s.collectQueue(ctx)
-	return done + n, err
+	n, queued := s.collectQueue(ctx)
+	return done + n, cmp.Or(err, queued)
 }
 
 func (s *Store) collectQueue(ctx context.Context) (done int, err error) {
@@ -109,7 +112,7 @@ func (s *Store) queued(ctx context.Context, from, end []byte) (page []record.Que
 			next = append(append(next[:0], k...), 0)
 			e, err := record.DecodeQueueEntry(k, v)
 			if err != nil {
-				s.leave(err)
+				s.Leave(err)
 				return nil
 			}
 			page = append(page, e)
@@ -159,7 +162,7 @@ func (s *Store) collectEntries(ctx context.Context, page []record.QueueEntry) (d
 			}
 		}
 		if unreadable(err) {
-			s.leave(fmt.Errorf("upload %d: %w", e.Content, err))
+			s.Leave(fmt.Errorf("upload %d: %w", e.Content, err))
 			continue
 		}
 		if err != nil {
@@ -173,7 +176,7 @@ func (s *Store) collectEntries(ctx context.Context, page []record.QueueEntry) (d
 			err = fmt.Errorf("holds of content %d: %w", user, err)
 		}
 		if unreadable(err) {
-			s.leave(err)
+			s.Leave(err)
 			continue
 		}
 		if err != nil {
@@ -275,7 +278,7 @@ func (s *Store) collectSome(ctx context.Context, list []record.QueueEntry) (done
 			err = fmt.Errorf("content %d and %d after it: %w", list[0].Content, max(n, 1)-1, err)
 		}
 		if unreadable(err) { // it is the first
-			s.leave(err)
+			s.Leave(err)
 			list = list[1:]
 			continue
 		}

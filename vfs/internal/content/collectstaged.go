@@ -34,7 +34,7 @@ func (s *Store) collectStaging(ctx context.Context) error {
 				from = append(append(from[:0:0], k...), 0)
 				rec, err := record.DecodeContent(v)
 				if err != nil || len(k) != 9 {
-					s.leave(fmt.Errorf("%w: content record %x", fserr.ErrCorrupt, k))
+					s.Leave(fmt.Errorf("%w: content record %x", fserr.ErrCorrupt, k))
 					return nil //nolint:nilerr // it is told
 				}
 				c := record.ContentID(record.InoOfKey(k))

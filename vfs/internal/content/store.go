@@ -132,11 +132,11 @@ func (e *overtakenError) Unwrap() error { return fserr.ErrConflict }
 // change, and then the next one must come within microseconds.
 const MaxOvertaken = 100
 
-// leave has the collector go on after a record that cannot be read: what it stands for stays,
-// and keeps nothing else. A check reports such records.
-func (s *Store) leave(err error) {
+// Leave has the collector go on after what it cannot remove, such as for a record that cannot be
+// read: that stays, and keeps nothing else. A check reports such records.
+func (s *Store) Leave(err error) {
 	if !s.unreadable.Swap(true) {
-		s.Log.Error("what was deleted is not removed: a record of it cannot be read (ogw check tells of all)", "err", err)
+		s.Log.Error("something that was deleted cannot be removed, the rest is (ogw check tells of damaged records)", "err", err)
 	}
 }
 

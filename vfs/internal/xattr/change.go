@@ -2,6 +2,7 @@ package xattr
 
 import (
 	"fmt"
+	"slices"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/fserr"
@@ -11,8 +12,17 @@ import (
 )
 
 // maxCount bounds the extended attributes of one inode, which one
-// transaction must be able to remove.
+// transaction of an engine without limits removes.
 const maxCount = 4096
+
+// countIn is maxCount within the limits of an engine: a change of an object meets all of
+// them and writes as many, and a third is left to the rest.
+func countIn(kv cluster.KV) int {
+	if ops := kv.Limits().Ops; ops > 0 {
+		return min(maxCount, ops/3)
+	}
+	return maxCount
+}
 
 // Names returns the names of the attributes of an inode, in byte order.
 func Names(r cluster.Reader, ino record.Ino) (names []string, err error) {
@@ -34,18 +44,38 @@ func CheckRoom(r cluster.Reader, kv cluster.KV, n *record.Inode, name string) er
 	if err != nil {
 		return err
 	}
-	limit := maxCount
-	if ops := kv.Limits().Ops; ops > 0 {
-		limit = min(limit, ops/3) // a removal meets and deletes each, and does the rest
-	}
 	total := len(name) + 1
 	for _, s := range names {
 		total += len(s) + 1
 	}
-	if len(names) >= limit || total > MaxListBytes {
+	if len(names) >= countIn(kv) || total > MaxListBytes {
 		return fmt.Errorf("%w: %d extended attributes", fserr.ErrNoSpace, len(names))
 	}
 	return nil
+}
+
+// Remove removes up to limit attributes of an inode, and reports whether there are more,
+// and how many it removed.
+func Remove(t cluster.Txn, ino record.Ino, limit int) (removed int, more bool, err error) {
+	prefix := record.XattrPrefix(ino)
+	var keys [][]byte
+	o := cluster.ScanOptions{Limit: limit + 1, KeysOnly: true}
+	err = t.Scan(prefix, cluster.PrefixEnd(prefix), o, func(k, _ []byte) error {
+		keys = append(keys, slices.Clone(k))
+		return nil
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	if more = len(keys) > limit; more {
+		keys = keys[:limit]
+	}
+	for _, k := range keys {
+		if err := t.Delete(k); err != nil {
+			return 0, false, err
+		}
+	}
+	return len(keys), more, nil
 }
 
 // SetACL stores or, with an empty value, removes an ACL. An access ACL also

@@ -25,8 +25,12 @@ func UserMeta(r cluster.Reader, ino record.Ino) (map[string]string, error) {
 	return m, err
 }
 
-// CheckUser checks that user metadata can be extended attributes.
-func CheckUser(user map[string]string) error {
+// CheckUser checks that user metadata can be extended attributes of an inode that has no
+// others.
+func CheckUser(kv cluster.KV, user map[string]string) error {
+	if len(user) > countIn(kv) {
+		return tooMany(kv, len(user))
+	}
 	total := 0
 	for name, value := range user {
 		full := User + name
@@ -46,11 +50,20 @@ func CheckUser(user map[string]string) error {
 	return nil
 }
 
-// ReplaceUser replaces the user metadata of n, which the caller stores.
-func ReplaceUser(t cluster.Txn, n *record.Inode, user map[string]string) error {
+func tooMany(kv cluster.KV, n int) error {
+	return fmt.Errorf("%w: %d extended attributes, at most %d are allowed", fserr.ErrAttrTooLarge, n, countIn(kv))
+}
+
+// ReplaceUser replaces the user metadata of n, which the caller stores. With n's other
+// attributes they may be no more than can be replaced and removed again.
+func ReplaceUser(t cluster.Txn, kv cluster.KV, n *record.Inode, user map[string]string) error {
 	if n.Has(record.FlagXattrs) {
-		if err := dropUser(t, n.Ino); err != nil {
+		others, err := dropUser(t, n.Ino, user)
+		if err != nil {
 			return err
+		}
+		if len(user) > 0 && others+len(user) > countIn(kv) {
+			return tooMany(kv, others+len(user))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(user)) {
@@ -62,17 +75,25 @@ func ReplaceUser(t cluster.Txn, n *record.Inode, user map[string]string) error {
 	return nil
 }
 
-func dropUser(t cluster.Txn, ino record.Ino) error {
-	var keys [][]byte
-	prefix := record.XattrKey(ino, User)
-	err := t.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{KeysOnly: true}, func(k, _ []byte) error {
-		keys = append(keys, slices.Clone(k))
-		return nil
-	})
-	for _, k := range keys {
-		if err == nil {
-			err = t.Delete(k)
+// dropUser removes the user metadata of an inode, but for names that are set anew, and
+// returns how many other attributes it has.
+func dropUser(t cluster.Txn, ino record.Ino, set map[string]string) (others int, err error) {
+	names, err := Names(t, ino)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		user, ok := strings.CutPrefix(name, User)
+		if !ok {
+			others++
+			continue
+		}
+		if _, again := set[user]; again {
+			continue
+		}
+		if err := t.Delete(record.XattrKey(ino, name)); err != nil {
+			return 0, err
 		}
 	}
-	return err
+	return others, nil
 }
