@@ -227,7 +227,7 @@ func (o *op) makeNode(t cluster.Txn, cred *Cred, d *record.Inode, f *found, as n
 	}
 	dir := as.mode&ModeTypeMask == ModeDirectory
 	switch {
-	case f.name.Hash != nil && f.name.Stored == "":
+	case f.name.IsUnknown():
 		return nil, fmt.Errorf("%w: the name is a hash that stands for nothing", ErrInvalid)
 	case f.name.File && dir, f.name.Stored == "" && !dir:
 		return nil, fmt.Errorf("%w: no such kind of file can have this name", ErrInvalid)

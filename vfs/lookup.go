@@ -23,6 +23,12 @@ type found struct {
 // findIn reads directory dir and what p stands for in it, in one round trip.
 // ErrStale, ErrNotDir, ErrNotExist for a directory that was removed.
 func findIn(r cluster.Reader, dir Ino, p naming.Posix) (*record.Inode, found, error) {
+	return findFor(r, dir, p, nil)
+}
+
+// findFor is findIn for a name that is to be given to what has the entry as, if that is not
+// nil: a hash stands for the entry's name also where dir knows none.
+func findFor(r cluster.Reader, dir Ino, p naming.Posix, as *record.Dentry) (*record.Inode, found, error) {
 	f := found{name: p}
 	var hashedDir bool
 	if p.Hash != nil {
@@ -30,13 +36,17 @@ func findIn(r cluster.Reader, dir Ino, p naming.Posix) (*record.Inode, found, er
 		if err != nil {
 			return nil, f, err
 		}
-		if b == nil {
+		var e record.Dentry
+		switch {
+		case b != nil:
+			if e, err = record.DecodeLongName(b); err != nil {
+				return nil, f, err
+			}
+		case as != nil && p.IsHashOf(as.Name, as.Dir):
+			e = *as
+		default:
 			d, err := keypath.GetDir(r, dir)
 			return d, f, err
-		}
-		e, err := record.DecodeLongName(b)
-		if err != nil {
-			return nil, f, err
 		}
 		f.name.Stored, hashedDir = e.Name, e.Dir
 		f.name.File = !e.Dir

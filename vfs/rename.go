@@ -91,10 +91,10 @@ type place struct {
 
 // find reads both places.
 func (r *renaming) find(from Ino, source naming.Posix, to Ino, target naming.Posix) (err error) {
-	if err := r.from.find(r.t, r.cred, from, source); err != nil {
+	if err := r.from.find(r, from, source, nil); err != nil {
 		return err
 	}
-	if err := r.to.find(r.t, r.cred, to, target); err != nil {
+	if err := r.to.find(r, to, target, r.from.e); err != nil {
 		return err
 	}
 	switch {
@@ -119,11 +119,11 @@ func (r *renaming) find(from Ino, source naming.Posix, to Ino, target naming.Pos
 	return err
 }
 
-func (p *place) find(t cluster.Txn, cred *Cred, dir Ino, name naming.Posix) (err error) {
-	if p.dir, p.found, err = findIn(t, dir, name); err != nil {
+func (p *place) find(r *renaming, dir Ino, name naming.Posix, as *record.Dentry) (err error) {
+	if p.dir, p.found, err = findFor(r.t, dir, name, as); err != nil {
 		return err
 	}
-	return perm.Check(t, cred, p.dir, AccessExec)
+	return perm.Check(r.t, r.cred, p.dir, AccessExec)
 }
 
 // check decides whether the rename is allowed.
@@ -197,7 +197,7 @@ func notBelow(r cluster.Reader, dir *record.Inode, top Ino) (err error) {
 func (r *renaming) checkKinds() error {
 	dir := r.from.n.IsDir()
 	switch n := r.to.n; {
-	case n == nil && r.to.name.Hash != nil:
+	case n == nil && r.to.name.IsUnknown():
 		return fmt.Errorf("%w: the new name is a hash that stands for nothing", ErrInvalid)
 	case n == nil && (dir && r.to.name.File || !dir && r.to.name.Stored == ""):
 		return fmt.Errorf("%w: no such kind of file can have the new name", ErrInvalid)

@@ -2,10 +2,12 @@ package vfs
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
 	"ogw/cluster"
+	"ogw/vfs/internal/naming"
 	"ogw/vfs/internal/record"
 )
 
@@ -115,6 +117,46 @@ func testRename(t *testing.T, fs *FS, bucket, from, to string, flags RenameFlags
 		_, err := fs.GetAttr(bg, dest.Ino)
 		want(t, err, ErrStale)
 	}
+}
+
+// What is shown under a hash goes to another directory under that name and keeps its own,
+// with a link as with a rename.
+func TestRenameHashed(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		top, other := mustMkdir(t, fs, RootIno, "a"), mustMkdir(t, fs, RootIno, "b")
+		long, shadowed := strings.Repeat("n", 300), strings.Repeat("s", 250)
+		file := naming.Shown(long, false, false)
+		dir := naming.Shown(long, true, false)
+		shadow := naming.Shown(shadowed, false, true)
+		inos := map[string]Ino{file: mustImplied(t, fs, top, long), shadow: mustImplied(t, fs, top, shadowed)}
+		mustImplied(t, fs, top, shadowed, "y")
+		mustImplied(t, fs, top, long, "x")
+		inos[dir] = mustLookup(t, fs, top, dir).Ino
+		for _, name := range []string{file, dir, shadow} {
+			want(t, fs.Rename(bg, Root, EntryName{top, name}, EntryName{other, name}, 0), nil)
+			if a := mustLookup(t, fs, other, name); a.Ino != inos[name] {
+				t.Errorf("%s is inode %d, want %d", name, a.Ino, inos[name])
+			}
+		}
+		wantNames(t, fs, top, shadowed+"/")
+		wantNames(t, fs, other, file, dir+"/", shadowed) // a file alone needs no hash
+		for key, ino := range map[string]Ino{"b/" + long: inos[file], "b/" + long + "/": inos[dir], "b/" + shadowed: inos[shadow]} {
+			if got, err := fs.KeyOf(bg, ino); err != nil || got != key {
+				t.Errorf("key %.20q, %v, want %.20q", got, err, key)
+			}
+		}
+		_, err := fs.Link(bg, Root, inos[file], top, file)
+		want(t, err, nil)
+		if a := mustLookup(t, fs, top, file); a.Ino != inos[file] {
+			t.Errorf("the link is inode %d", a.Ino)
+		}
+		// Only its own: what else the hash stands for nobody knows.
+		want(t, fs.Rename(bg, Root, EntryName{other, shadowed}, EntryName{top, dir}, 0), ErrInvalid)
+		rep, err := fs.Check(bg, CheckOptions{})
+		if want(t, err, nil); len(rep.Problems) > 0 {
+			t.Errorf("check: %+v", rep.Problems)
+		}
+	})
 }
 
 func TestRenameLeavesImpliedDirectories(t *testing.T) {

@@ -103,7 +103,11 @@ func (fs *FS) Link(ctx context.Context, cred *Cred, ino, dir Ino, name string) (
 		return Attr{}, err
 	}
 	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
-		d, f, err := findIn(t, dir, p)
+		n, err := record.GetInode(t, ino)
+		if err != nil {
+			return err
+		}
+		d, f, err := findFor(t, dir, p, record.EntryOf(n))
 		if err != nil {
 			return err
 		}
@@ -114,10 +118,6 @@ func (fs *FS) Link(ctx context.Context, cred *Cred, ino, dir Ino, name string) (
 			return err
 		}
 		if err := perm.Check(t, cred, d, AccessWrite|AccessExec); err != nil {
-			return err
-		}
-		n, err := record.GetInode(t, ino)
-		if err != nil {
 			return err
 		}
 		if n.IsDir() {

@@ -1,6 +1,7 @@
 package naming
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
@@ -35,6 +36,15 @@ type Posix struct {
 	// Hash is set instead of stored when key 'h' knows the name.
 	Hash []byte
 }
+
+// IsHashOf reports whether p is the hash of an entry's name.
+func (p Posix) IsHashOf(stored string, dir bool) bool {
+	h := Hash(stored, dir)
+	return bytes.Equal(p.Hash, h[:])
+}
+
+// IsUnknown reports whether p is a hash of which no name is known.
+func (p Posix) IsUnknown() bool { return p.Hash != nil && p.Stored == "" }
 
 // ParsePosix decodes a shown name. It returns fserr.ErrNameTooLong, and
 // fserr.ErrInvalid for a name that no entry can have: "", ".", "..", one with a
