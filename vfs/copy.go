@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"ogw/cluster"
@@ -204,10 +205,10 @@ func (c *copying) source(ctx context.Context, t cluster.Txn) (*record.Inode, err
 		if c.meta.ContentType == "" && from.IsRegular() {
 			c.meta.ContentType = naming.ContentType(c.src.Key)
 		}
-		if from.Has(record.FlagXattrs) {
-			if c.meta.User, err = xattr.UserMeta(t, from.Ino); err != nil {
-				return nil, err
-			}
+	}
+	if (!c.o.ReplaceMeta || c.o.KeepUser) && from.Has(record.FlagXattrs) {
+		if c.meta.User, _, err = xattr.UserMeta(t, from.Ino, math.MaxInt); err != nil {
+			return nil, err
 		}
 	}
 	return from, nil

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"maps"
+	"slices"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/naming"
@@ -20,9 +21,26 @@ func (fs *FS) objectInfo(r cluster.Reader, key string, n *record.Inode) (ObjectI
 	}
 	var err error
 	if n.Has(record.FlagXattrs) {
-		info.Meta.User, err = xattr.UserMeta(r, n.Ino)
+		info.Meta.User, info.MissingUser, err = xattr.UserMeta(r, n.Ino, xattr.MaxShownBytes)
 	}
 	return info, err
+}
+
+// ShowUser calls show with the user metadata in the order of their names, as far as names
+// and values have limit bytes together: what is longer than the rest of that is passed
+// over. show reports whether it could show one, otherwise that takes no room. ShowUser
+// returns how many were not shown, MissingUser among them.
+func (info *ObjectInfo) ShowUser(limit int, show func(name, value string) bool) (missing int) {
+	missing = info.MissingUser
+	for _, name := range slices.Sorted(maps.Keys(info.Meta.User)) {
+		value := info.Meta.User[name]
+		if size := len(name) + len(value); size <= limit && show(name, value) {
+			limit -= size
+		} else {
+			missing++
+		}
+	}
+	return missing
 }
 
 // plainInfo is what the inode alone shows.

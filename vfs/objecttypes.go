@@ -82,6 +82,9 @@ type ObjectInfo struct {
 	ETag     ETag
 	Modified time.Time
 	Meta     ObjectMeta
+	// MissingUser is how many of the user metadata are not in Meta.User, which has up to
+	// 128 KiB of them.
+	MissingUser int
 	// Checksums always hold a full-object CRC64NVME when asked for
 	// (GetOptions.Checksums), computed if need be, but for what GetOptions.StoredSums says.
 	Checksums []Checksum
@@ -171,6 +174,8 @@ type CopyOptions struct {
 	// either way.
 	ReplaceMeta bool
 	Meta        ObjectMeta
+	// KeepUser takes the user metadata of the source, all of them, also with ReplaceMeta.
+	KeepUser bool
 	// SourceTags, if set, are the tags of the source that the copy takes along, with or without
 	// ReplaceMeta: who copies must have the right to read them, and of a source with others
 	// nothing is copied (ErrConflict), since policies were asked with these.

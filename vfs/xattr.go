@@ -78,7 +78,7 @@ type Xattr struct {
 }
 
 // SetXattr stores an extended attribute. ErrExist, ErrNoAttr (see
-// XattrFlags), ErrAttrTooLarge, ErrNoSpace when the inode has too many,
+// XattrFlags), ErrAttrTooLarge, ErrNoSpace when the inode has too many, or of too many bytes,
 // ErrPerm, ErrAccess, ErrNotSupported, ErrInvalid for a malformed ACL.
 func (fs *FS) SetXattr(ctx context.Context, cred *Cred, ino Ino, a Xattr, flags XattrFlags) error {
 	if strings.HasPrefix(a.Name, xattrVirtual) {
@@ -113,8 +113,8 @@ func (fs *FS) SetXattr(ctx context.Context, cred *Cred, ino Ino, a Xattr, flags 
 			return ErrNoAttr
 		case xattr.IsACL(a.Name):
 			return o.setACL(t, cred, n, Xattr{a.Name, value})
-		case old == nil:
-			if err := xattr.CheckRoom(t, fs.kv, n, a.Name); err != nil {
+		case old == nil || len(value) > len(old):
+			if err := xattr.CheckRoom(t, fs.kv, n, a.Name, value); err != nil {
 				return err
 			}
 		}

@@ -147,6 +147,38 @@ func TestManyUserMeta(t *testing.T) {
 	})
 }
 
+// All attributes of an inode have a bound in bytes, and HeadObject a smaller one; a copy
+// takes all.
+func TestXattrBytes(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		ino := put(t, fs, "k", "x").Ino
+		set := func(i, size int) error {
+			return fs.SetXattr(bg, Root, ino, Xattr{Name: fmt.Sprintf("user.%02d", i), Value: make([]byte, size)}, 0)
+		}
+		const most = 16
+		for i := range most {
+			want(t, set(i, MaxXattrValueBytes), nil)
+		}
+		want(t, set(most, 1), ErrNoSpace)
+		want(t, set(0, 1), nil)
+		want(t, set(most, MaxXattrValueBytes), ErrNoSpace)
+		want(t, set(most, MaxXattrValueBytes-1), nil)
+		want(t, set(0, 2), ErrNoSpace)
+		want(t, set(0, 1), nil)
+		_, err := fs.CopyObject(bg, ObjectName{"bucket", "k"}, ObjectName{"bucket", "copy"}, CopyOptions{})
+		want(t, err, nil)
+		info, err := fs.HeadObject(bg, ObjectName{"bucket", "copy"}, GetOptions{})
+		want(t, err, nil)
+		if list, err := fs.ListXattr(bg, Root, info.Ino); err != nil || len(list) != most+1 {
+			t.Errorf("the copy has %d, %v", len(list), err)
+		}
+		if len(info.Meta.User) != 2 || info.MissingUser != most-1 {
+			t.Errorf("%d of the user metadata are shown, %d are missing", len(info.Meta.User), info.MissingUser)
+		}
+	})
+}
+
 func TestVirtualXattrs(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		b := mustMkdir(t, fs, RootIno, "bucket")

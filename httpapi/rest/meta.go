@@ -13,8 +13,9 @@ import (
 const (
 	// metaPrefix begins the headers of user metadata.
 	metaPrefix = "X-Meta-"
-	// maxMetaBytes bounds names and values of user metadata together. S3
-	// allows 2 KiB; what it stored must fit, and proxies cut headers at 8 KiB.
+	// maxMetaBytes bounds names and values of user metadata together, those that are stored
+	// and those that are sent. S3 allows 2 KiB; what it stored must fit, and proxies cut
+	// headers at 8 KiB.
 	maxMetaBytes = 8 << 10
 	// defaultContentType is for content of which neither a client nor a name shows the type.
 	defaultContentType = "application/octet-stream"
@@ -66,15 +67,14 @@ func (s *Server) setObjectHeaders(h http.Header, info *vfs.ObjectInfo) {
 	if !s.active {
 		sandbox(h)
 	}
-	missing := 0
-	for name, value := range info.Meta.User {
+	missing := info.ShowUser(maxMetaBytes, func(name, value string) bool {
 		// Attributes that a POSIX program set may be any bytes.
 		if !headerName(name) || !headerValue(value) {
-			missing++
-			continue
+			return false
 		}
 		h.Set(metaPrefix+name, value)
-	}
+		return true
+	})
 	if missing > 0 {
 		h.Set("X-Missing-Meta", strconv.Itoa(missing))
 	}

@@ -702,6 +702,39 @@ func TestEmptiedFile(t *testing.T) {
 	}
 }
 
+// However much a mount stored, an answer stays short, and is the same each time.
+func TestMuchMetadataOfPosix(t *testing.T) {
+	g := newGateway(t, Config{})
+	ctx := context.Background()
+	g.put("/m/x", "1")
+	a, err := g.fs.Resolve(ctx, vfs.Root, "m/x", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(name string, size int) {
+		t.Helper()
+		value := bytes.Repeat([]byte("v"), size)
+		if err := g.fs.SetXattr(ctx, vfs.Root, a.Ino, vfs.Xattr{Name: name, Value: value}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("user.a", vfs.MaxXattrValueBytes)
+	for i := range 20 {
+		set(fmt.Sprintf("user.b%02d", i), 1000)
+	}
+	for i := range 13 {
+		set(fmt.Sprintf("user.c%02d", i), vfs.MaxXattrValueBytes)
+	}
+	got := g.do("HEAD", "/m/x", nil)
+	size := 0
+	for name, values := range got.Header {
+		size += len(name) + len(strings.Join(values, ""))
+	}
+	if got.StatusCode != 200 || size > 16<<10 || got.Header.Get("X-Missing-Meta") != "26" || got.Header.Get("X-Meta-B07") == "" {
+		t.Errorf("%d: headers of %d bytes, %s metadata are missing", got.StatusCode, size, got.Header.Get("X-Missing-Meta"))
+	}
+}
+
 func FuzzRanges(f *testing.F) {
 	for _, s := range []string{"bytes=0-1", "bytes=-5,3-", "bytes=,,1-1", "x", "bytes=9223372036854775807-"} {
 		f.Add(s, int64(20))

@@ -131,6 +131,7 @@ func (q *request) copyWith(src vfs.ObjectName, info vfs.ObjectInfo, change *meta
 	for attempt := 1; ; attempt++ {
 		opts := o
 		opts.Meta, opts.ReplaceMeta = change.merge(&info.Meta)
+		opts.KeepUser = !change.replaceMeta // info need not have all
 		if !change.replaceTags {
 			tags := info.Meta.Tags()
 			opts.SourceTags = &tags
@@ -150,8 +151,8 @@ func (q *request) copyWith(src vfs.ObjectName, info vfs.ObjectInfo, change *meta
 	}
 }
 
-// merge returns the metadata of the copy, and whether it differs from
-// the source's.
+// merge returns the metadata of the copy, but for user metadata that it takes along, and
+// whether it differs from the source's.
 func (c *metaChange) merge(source *vfs.ObjectMeta) (vfs.ObjectMeta, bool) {
 	given := &c.given
 	own := []string{storageClassHeader, redirectHeader}
@@ -162,7 +163,7 @@ func (c *metaChange) merge(source *vfs.ObjectMeta) (vfs.ObjectMeta, bool) {
 	if !differs {
 		return vfs.ObjectMeta{Grants: given.Grants}, false
 	}
-	out := vfs.ObjectMeta{ContentType: source.ContentType, User: source.User, Headers: map[string]string{}, Grants: given.Grants}
+	out := vfs.ObjectMeta{ContentType: source.ContentType, Headers: map[string]string{}, Grants: given.Grants}
 	from := source.Headers
 	if c.replaceMeta {
 		out.ContentType, out.User, from = given.ContentType, given.User, given.Headers

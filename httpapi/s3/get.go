@@ -93,7 +93,7 @@ func (q *request) readFailed(info *vfs.ObjectInfo, err error) error {
 // describe sets the headers that are the same whatever is sent of an object.
 func (q *request) describe(info *vfs.ObjectInfo) error {
 	h := q.w.Header()
-	q.setMeta(h, &info.Meta)
+	q.setMeta(h, info)
 	if err := q.override(h); err != nil {
 		return err
 	}

@@ -159,7 +159,8 @@ func withoutChunked(v string) string {
 }
 
 // setMeta puts an object's metadata in the response headers.
-func (q *request) setMeta(h http.Header, m *vfs.ObjectMeta) {
+func (q *request) setMeta(h http.Header, info *vfs.ObjectInfo) {
+	m := &info.Meta
 	contentType := m.ContentType
 	if contentType == "" {
 		contentType = defaultContentType
@@ -175,23 +176,21 @@ func (q *request) setMeta(h http.Header, m *vfs.ObjectMeta) {
 	if v := m.Tags(); v != "" {
 		h.Set("X-Amz-Tagging-Count", strconv.Itoa(strings.Count(v, "&")+1))
 	}
-	total, missing := 0, 0
-	for name, v := range m.User {
+	missing := info.ShowUser(2*maxUserMetaBytes, func(name, v string) bool {
 		// Extended attributes set through a mount may hold what no header can.
-		if total += len(name) + len(v); total > 2*maxUserMetaBytes || !httpguts.ValidHeaderFieldName(name) {
-			missing++
-			continue
+		if !httpguts.ValidHeaderFieldName(name) {
+			return false
 		}
 		if !httpguts.ValidHeaderFieldValue(v) || !isASCII(v) {
 			if !utf8.ValidString(v) {
-				missing++
-				continue
+				return false
 			}
 			v = mime.QEncoding.Encode("UTF-8", v)
 		}
 		// Written in lower case, as S3 does: boto3 keeps the case that it sees.
 		h[strings.ToLower(userMetaPrefix)+name] = []string{v}
-	}
+		return true
+	})
 	if missing > 0 {
 		h.Set("X-Amz-Missing-Meta", strconv.Itoa(missing))
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"ogw/vfs"
 )
 
 func randomBytes(n int, seed byte) []byte {
@@ -383,6 +385,36 @@ func TestCopyOntoItself(t *testing.T) {
 		if got != "content" || h.Get(class) != c.class || h.Get("X-Amz-Meta-A") != "b" || h.Get("X-Amz-Tagging-Count") != "1" || h.Get("Content-Type") != "text/a" {
 			t.Errorf("%s: %q: %q %v", c.name, c.value, got, h)
 		}
+	}
+}
+
+// A copy takes user metadata along that no answer shows, whatever else it changes.
+func TestCopyMuchMetadata(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "much")
+	d.wantRaw("alice", "PUT", "/much/k", []byte("content"), nil, 200, "")
+	ino := func(key string) vfs.Ino {
+		t.Helper()
+		a, err := d.fs.Resolve(bg, vfs.Root, "much/"+key, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Ino
+	}
+	for i := range 4 {
+		x := vfs.Xattr{Name: fmt.Sprint("user.", i), Value: bytes.Repeat([]byte("v"), vfs.MaxXattrValueBytes)}
+		if err := d.fs.SetXattr(bg, vfs.Root, ino("k"), x, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tags := range []string{"COPY", "REPLACE"} {
+		d.wantRaw("alice", "PUT", "/much/"+tags, nil, map[string]string{"X-Amz-Copy-Source": "/much/k", "X-Amz-Tagging-Directive": tags}, 200, "")
+		if list, err := d.fs.ListXattr(bg, vfs.Root, ino(tags)); err != nil || len(list) != 4 {
+			t.Errorf("tags %s: %d attributes, %v", tags, len(list), err)
+		}
+	}
+	if res, _ := d.raw("alice", "HEAD", "/much/k", nil, nil); res.Header.Get("X-Amz-Missing-Meta") != "4" {
+		t.Errorf("headers %v", res.Header)
 	}
 }
 

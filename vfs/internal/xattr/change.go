@@ -34,22 +34,32 @@ func Names(r cluster.Reader, ino record.Ino) (names []string, err error) {
 	return names, err
 }
 
-// CheckRoom bounds the attributes of one inode, in number and in the
-// length of the list of their names.
-func CheckRoom(r cluster.Reader, kv cluster.KV, n *record.Inode, name string) error {
+// CheckRoom bounds the attributes of one inode, of which one is about to get value: a new
+// one in number and in the length of the list of their names, all in the bytes of their
+// values.
+func CheckRoom(r cluster.Reader, kv cluster.KV, n *record.Inode, name string, value []byte) error {
 	if !n.Has(record.FlagXattrs) {
 		return nil
 	}
-	names, err := Names(r, n.Ino)
+	isNew, count, names, values := true, 1, len(name)+1, len(value)
+	prefix := record.XattrPrefix(n.Ino)
+	err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
+		if string(k[len(prefix):]) == name {
+			isNew = false
+			return nil
+		}
+		count++
+		names += len(k) - len(prefix) + 1
+		if values += len(v); values > MaxBytes {
+			return cluster.ErrStop
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	total := len(name) + 1
-	for _, s := range names {
-		total += len(s) + 1
-	}
-	if len(names) >= countIn(kv) || total > MaxListBytes {
-		return fmt.Errorf("%w: %d extended attributes", fserr.ErrNoSpace, len(names))
+	if values > MaxBytes || isNew && (count > countIn(kv) || names > MaxListBytes) {
+		return fmt.Errorf("%w: %d extended attributes of %d bytes", fserr.ErrNoSpace, count, values)
 	}
 	return nil
 }

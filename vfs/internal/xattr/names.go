@@ -16,6 +16,11 @@ const (
 	MaxValueBytes = 64 << 10
 	// MaxListBytes bounds all names of one inode, Linux's XATTR_LIST_MAX.
 	MaxListBytes = 64 << 10
+	// MaxBytes bounds all values of one inode, so that one transaction of etcd copies them.
+	MaxBytes = 1 << 20
+	// MaxShownBytes bounds what is read of an object's user metadata to be shown, more
+	// than any door sends: two of the longest values.
+	MaxShownBytes = 2 * MaxValueBytes
 
 	// User begins the names of those that are user metadata at the object doors.
 	User     = "user."

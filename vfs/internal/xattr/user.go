@@ -11,18 +11,29 @@ import (
 	"ogw/vfs/internal/record"
 )
 
-// UserMeta reads the user metadata of an inode.
-func UserMeta(r cluster.Reader, ino record.Ino) (map[string]string, error) {
-	var m map[string]string
+// UserMeta reads the user metadata of an inode, in the order of their names up to limit
+// bytes of names and values. It returns how many more there are.
+func UserMeta(r cluster.Reader, ino record.Ino, limit int) (m map[string]string, more int, err error) {
 	prefix := record.XattrKey(ino, User)
-	err := r.Scan(prefix, cluster.PrefixEnd(prefix), cluster.ScanOptions{}, func(k, v []byte) error {
+	end := cluster.PrefixEnd(prefix)
+	var rest []byte
+	total := 0
+	err = r.Scan(prefix, end, cluster.ScanOptions{}, func(k, v []byte) error {
+		if total += len(k) - len(prefix) + len(v); total > limit {
+			rest = slices.Clone(k)
+			return cluster.ErrStop
+		}
 		if m == nil {
 			m = make(map[string]string)
 		}
 		m[string(k[len(prefix):])] = string(v)
 		return nil
 	})
-	return m, err
+	if err != nil || rest == nil {
+		return m, 0, err
+	}
+	err = r.Scan(rest, end, cluster.ScanOptions{KeysOnly: true}, func(_, _ []byte) error { more++; return nil })
+	return m, more, err
 }
 
 // CheckUser checks that user metadata can be extended attributes of an inode that has no
@@ -31,7 +42,7 @@ func CheckUser(kv cluster.KV, user map[string]string) error {
 	if len(user) > countIn(kv) {
 		return tooMany(kv, len(user))
 	}
-	total := 0
+	total, values := 0, 0
 	for name, value := range user {
 		full := User + name
 		switch {
@@ -43,9 +54,10 @@ func CheckUser(kv cluster.KV, user map[string]string) error {
 			return fmt.Errorf("user metadata %q of %d bytes: %w", name, len(value), fserr.ErrAttrTooLarge)
 		}
 		total += len(full) + 1
+		values += len(value)
 	}
-	if total > MaxListBytes {
-		return fmt.Errorf("user metadata names of %d bytes in all: %w", total, fserr.ErrAttrTooLarge)
+	if total > MaxListBytes || values > MaxBytes {
+		return fmt.Errorf("user metadata of %d bytes, names of %d bytes in all: %w", values, total, fserr.ErrAttrTooLarge)
 	}
 	return nil
 }
