@@ -130,7 +130,8 @@ func (w *Watchdog) begin() *atomic.Int64 {
 	return n
 }
 
-// look judges the disk once a tick, until nothing is under way.
+// look judges the disk once a tick, until nothing is under way and the disk is well. While it
+// hangs nothing begins that would have somebody look again.
 func (w *Watchdog) look() {
 	generation := w.generation.Load()
 	switch lasts := w.running[(generation+1)&1].Load() > 0; {
@@ -148,7 +149,7 @@ func (w *Watchdog) look() {
 		w.slow.Store(false)
 		w.generation.Store(generation + 1)
 	}
-	if w.idle() {
+	if w.idle() && !w.slow.Load() {
 		w.ticking.Store(false)
 		if w.idle() || !w.ticking.CompareAndSwap(false, true) {
 			return
@@ -159,14 +160,15 @@ func (w *Watchdog) look() {
 
 func (w *Watchdog) idle() bool { return w.running[0].Load()+w.running[1].Load() == 0 }
 
+// hang frees who waits. Nothing here waits for the log, which may be on the same disk.
 func (w *Watchdog) hang() {
-	w.log.Error("the disk does not answer, writes are refused", "after", w.limit)
 	close(*w.hung.Load())
 	w.onHang()
+	go w.log.Error("the disk does not answer, writes are refused", "after", w.limit)
 }
 
 func (w *Watchdog) answered() {
-	w.log.Info("the disk answers again")
 	hung := make(chan struct{})
 	w.hung.Store(&hung)
+	go w.log.Info("the disk answers again")
 }

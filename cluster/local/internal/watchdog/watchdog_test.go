@@ -1,8 +1,10 @@
 package watchdog
 
 import (
+	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -84,6 +86,71 @@ func TestHang(t *testing.T) {
 		}
 		close(release)
 	})
+}
+
+// gateHandler is the handler of a log that is written once its gate is open.
+type gateHandler struct {
+	slog.Handler
+	gate <-chan struct{}
+}
+
+func (h gateHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h gateHandler) Handle(context.Context, slog.Record) error {
+	<-h.gate
+	return nil
+}
+
+// TestAnswersAtOnce: the disk is found well whenever the last operation ends, also in the moment in
+// which it begins to hang, and whether or not the log can be written meanwhile.
+func TestAnswersAtOnce(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		wakes, logged bool // the operation ends because the disk hangs; the log can be written
+	}{
+		{"woken", true, true},
+		{"the log is on the disk", false, false},
+		{"woken, the log is on the disk", true, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release, gate := make(chan struct{}), make(chan struct{})
+				open := sync.OnceFunc(func() { close(gate) })
+				defer open()
+				if test.logged {
+					open()
+				}
+				w := New(slog.New(gateHandler{slog.DiscardHandler, gate}), func() bool { return false })
+				w.OnHang(func() {
+					if test.wakes {
+						close(release)
+						synctest.Wait() // it has ended
+					}
+				})
+				first := do(w, release)
+				time.Sleep(3 * tick)
+				second := do(w, release)
+				time.Sleep(Limit + tick/2)
+				select {
+				case <-second:
+				default:
+					t.Error("the second operation waits")
+				}
+				if !test.wakes {
+					quick(t, w, ErrHangs)
+					close(release)
+				}
+				<-first
+				time.Sleep(3 * tick)
+				quick(t, w, nil)
+				open()
+				time.Sleep(2 * tick)
+				if w.ticking.Load() {
+					t.Error("it is looked at")
+				}
+			})
+		})
+	}
 }
 
 // TestBusy: operations that take their time one after the other are no disk that hangs, nor is a disk
