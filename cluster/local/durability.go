@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/tail"
+	"ogw/cluster/local/internal/watchdog"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -239,7 +241,10 @@ func (d *durability) timedSync() {
 	d.timer = nil
 	d.mu.Unlock()
 	// Where nobody waits for a commit to be durable, this is what finds out that the disk hangs.
-	if err := d.kv.health.Disk.Run(d.kv.logAll); err != nil && d.kv.health.Failure() == nil {
+	switch err := d.kv.logAll(); {
+	case errors.Is(err, watchdog.ErrHangs): // which was logged
+		d.awaitsLog() // for when it answers
+	case err != nil && d.kv.health.Failure() == nil:
 		d.kv.log.Error("metadata store: background sync failed", "err", err)
 	}
 }

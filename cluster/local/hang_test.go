@@ -1,12 +1,14 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -222,9 +224,7 @@ func TestBlobHangs(t *testing.T) {
 
 // TestReaperHangs: files of deleted blobs are removed when the disk answers again.
 func TestReaperHangs(t *testing.T) {
-	fs, hung := newMem(t), newHangFS(func(op errorfs.Op) bool {
-		return syncsOf(".log")(op) || syncsOf("/"+record.TailFile)(op)
-	})
+	fs, hung := newMem(t), newHangFS(syncs)
 	defer hung.hang(false)
 	o := memOptions(errorfs.Wrap(fs, hung))
 	o.patience = testPatience
@@ -253,6 +253,96 @@ func TestReaperHangs(t *testing.T) {
 		_, err := fs.Stat(b.filePath(id))
 		return errors.Is(err, os.ErrNotExist)
 	})
+}
+
+// syncs are those that commits wait for.
+func syncs(op errorfs.Op) bool { return syncsOf(".log")(op) || syncsOf("/"+record.TailFile)(op) }
+
+// TestHangsInBackground: a disk for which nobody's call waits any more hangs as long as the sync
+// that found it so: a mark's, or that of Erase.
+func TestHangsInBackground(t *testing.T) {
+	for name, wait := range map[string]func(*KV){
+		"mark":  func(kv *KV) { kv.marker.count() },
+		"erase": func(kv *KV) { _ = kv.Erase(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var waits atomic.Bool
+			fs, hung := newMem(t), newHangFS(func(op errorfs.Op) bool {
+				if !syncs(op) {
+					return false
+				}
+				waits.Store(true)
+				return true
+			})
+			defer hung.hang(false)
+			o := memOptions(errorfs.Wrap(fs, hung))
+			o.patience, o.markEvery = testPatience, time.Hour
+			c := openAt(t, o)
+			kv := c.KV.(*KV)
+			for range 3 { // the first are answered once the log has them
+				if err := kv.Update(cluster.Relaxed(ctx), func(txn cluster.Txn) error { return txn.Set([]byte("k"), nil) }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			hung.hang(true)
+			var background sync.WaitGroup
+			background.Go(func() { wait(kv) })
+			waitFor(t, "it waits for the disk", waits.Load)
+			if err := ends(t, "Sync", func() error { return kv.Sync(ctx) }); !errors.Is(err, watchdog.ErrHangs) {
+				t.Errorf("Sync: %v", err)
+			}
+			for end := time.Now().Add(testPatience); time.Now().Before(end); time.Sleep(testPatience / 100) {
+				if kv.health.Disk.Err() == nil {
+					t.Fatal("the disk answers, while it does not")
+				}
+			}
+			hung.hang(false)
+			background.Wait()
+			waitFor(t, "the disk answers", func() bool { return kv.health.Err() == nil })
+		})
+	}
+}
+
+// TestRelaxedBoundAfterHang: what was answered just before the disk hung is durable in the log soon
+// after it answers, even if nothing else is changed.
+func TestRelaxedBoundAfterHang(t *testing.T) {
+	t.Parallel()
+	fs, hung := newMem(t), newHangFS(syncsOf(".log"))
+	defer hung.hang(false)
+	o := memOptions(errorfs.Wrap(fs, hung))
+	o.patience, o.markEvery = testPatience, time.Hour
+	c := openAt(t, o)
+	kv := c.KV.(*KV)
+	set := func(ctx context.Context) error {
+		return kv.Update(ctx, func(txn cluster.Txn) error { return txn.Set([]byte("k"), nil) })
+	}
+	for range 3 {
+		if err := set(cluster.Relaxed(ctx)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := hung.hangAt(t, c, func() error { return kv.health.Disk.Run(kv.durability.sync) })
+	var err error
+	for err == nil {
+		err = set(cluster.Relaxed(ctx))
+		time.Sleep(testPatience / 500)
+	}
+	if !errors.Is(err, watchdog.ErrHangs) {
+		t.Errorf("a commit: %v", err)
+	}
+	answered := kv.visible.Load()
+	kv.durability.mu.Lock()
+	if timer := kv.durability.timer; timer != nil {
+		timer.Stop() // it fires while the disk hangs
+	}
+	kv.durability.mu.Unlock()
+	kv.durability.timedSync()
+	hung.hang(false)
+	if err := <-first; err != nil {
+		t.Errorf("the first sync: %v", err)
+	}
+	waitFor(t, "the log has it", func() bool { return kv.durability.logged.Load() >= answered })
 }
 
 // TestCloseHangs: Close of a store whose disk does not answer returns, with an error.

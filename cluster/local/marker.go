@@ -65,7 +65,7 @@ func (m *marker) count() bool {
 	if err != nil {
 		return false
 	}
-	if err := kv.durability.awaitLog(c.version); err != nil { // the mark is checked before the tail is replayed
+	if err := kv.awaitDisk(kv.durability.awaitLog, c.version); err != nil { // the mark is checked before the tail is replayed
 		return false
 	}
 	m.guard.Advance()
