@@ -1,6 +1,7 @@
 package fusemount
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -90,6 +91,94 @@ func TestBesideLocks(t *testing.T) {
 			t.Errorf("the test of a lock: %+v, %v", held, err)
 		}
 	})
+}
+
+// What a program wrote before it gave up a lock, or what was exclusive of it, the next one reads, at
+// the other gateway, and loses nothing of its own to it later; whichever descriptor it wrote through,
+// though that stays open.
+func TestBesideLocksStore(t *testing.T) {
+	onBeside(t, func(t *testing.T, a, b *gateway) {
+		for _, l := range lockings {
+			for _, how := range []string{"unlock", "shared", "close"} {
+				t.Run(l.name+" "+how, func(t *testing.T) {
+					name := l.name + how
+					write(t, a.path(name), "0")
+					fa, fb := opened(t, a.path(name), os.O_RDWR), opened(t, b.path(name), os.O_RDWR)
+					locked, other := fa, opened(t, a.path(name), os.O_RDONLY)
+					if l.own && how == "close" {
+						locked, other = opened(t, a.path(name), os.O_RDWR), nil
+					}
+					must(t, l.wait(locked))
+					_, err := fa.WriteAt([]byte("1"), 0)
+					must(t, err)
+					typ := int16(unix.F_WRLCK)
+					switch {
+					case how == "unlock":
+						must(t, l.try(locked, unix.F_UNLCK))
+					case how == "shared":
+						must(t, l.try(locked, unix.F_RDLCK))
+						typ = unix.F_RDLCK
+					case l.own:
+						must(t, locked.Close())
+					default: // of any descriptor ends all that the process has locked
+						must(t, other.Close())
+					}
+					must(t, l.try(fb, typ))
+					wantOpen(t, fb, "1")
+					if how == "shared" {
+						must(t, errors.Join(l.try(locked, unix.F_UNLCK), l.try(fb, unix.F_WRLCK)))
+					}
+					_, err = fb.WriteAt([]byte("7"), 0)
+					must(t, errors.Join(err, fb.Sync(), l.try(fb, unix.F_UNLCK), a.fs.SyncAll(bg)))
+					wantText(t, a.path(name), "7")
+					wantText(t, b.path(name), "7")
+				})
+			}
+		}
+	})
+}
+
+// full stores nothing of what programs wrote before they unlock.
+type full struct{ opener }
+
+func (full) Flush(context.Context, vfs.Ino) error { return vfs.ErrNoSpace }
+
+// A lock is given up also if what was written under it cannot be stored, which the program is told;
+// what it asks for instead of an exclusive one, it does not get.
+func TestBesideLocksUnstored(t *testing.T) {
+	c := mem.New(mem.Options{})
+	t.Cleanup(func() { must(t, c.Close()) })
+	other := openBeside(t, c)
+	s, end := liveOver(t, openBeside(t, c), nil)
+	defer end()
+	_, file, _, err := s.fs.Create(bg, vfs.Root, s.bucket, "f", vfs.CreateOptions{Mode: 0o644})
+	must(t, errors.Join(err, file.Close(bg)))
+	s.file, s.rawFS.fs.opener = file.Ino(), full{s.fs}
+	fh := s.openAs(t, 2, unix.O_RDWR)
+	set := func(typ uint32) fuse.Status {
+		return s.SetLk(nil, &fuse.LkIn{InHeader: header(4, s.file), Fh: fh, Owner: 7, Lk: fuse.FileLock{End: lock.EOF, Typ: typ}})
+	}
+	for name, release := range map[string]func() fuse.Status{
+		"unlock": func() fuse.Status { return set(unix.F_UNLCK) },
+		"close": func() fuse.Status {
+			return s.Flush(nil, &fuse.FlushIn{InHeader: header(6, s.file), Fh: fh, LockOwner: 7})
+		},
+	} {
+		if st := set(unix.F_WRLCK); !st.Ok() {
+			t.Fatal(st)
+		}
+		l := lock.Lock{Owner: lock.Owner{Client: "other", ID: "1"}, End: lock.EOF}
+		if st := set(unix.F_RDLCK); st != fuse.Status(unix.ENOSPC) {
+			t.Errorf("%s: a shared lock instead: %v", name, st)
+		} else if err := other.Locks().TryLock(bg, uint64(s.file), lock.Range, l); !errors.Is(err, lock.ErrWouldBlock) {
+			t.Errorf("%s: the exclusive lock has ended: %v", name, err)
+		}
+		if st := release(); st != fuse.Status(unix.ENOSPC) {
+			t.Errorf("%s: %v", name, st)
+		}
+		must(t, other.Locks().TryLock(bg, uint64(s.file), lock.Range, l))
+		other.Locks().ReleaseClient("other")
+	}
 }
 
 // Programs at both gateways that count under a lock lose nothing.

@@ -1,6 +1,7 @@
 package fusemount
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -192,8 +193,8 @@ func (f *rawFS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 		f.forgetWritten(h)
 	}
 	f.awaitLate()
-	f.closeLocks(h, in.Fh, in.LockOwner)
-	return f.status("flush", &in.InHeader, f.tellLost(in.Fh, h, err))
+	stored := f.closeLocks(h, in.Fh, in.LockOwner)
+	return f.status("flush", &in.InHeader, f.tellLost(in.Fh, h, cmp.Or(err, stored)))
 }
 
 // saveAtClose is what close(2) waits for.

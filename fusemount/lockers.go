@@ -97,6 +97,15 @@ func (l *lockers) locked(ino vfs.Ino) bool {
 	return l.files[ino] > 0
 }
 
+// locks reports whether an owner locked the file through a handle that is open, and may have
+// it locked.
+func (l *lockers) locks(k locker) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, locks := l.last[k]
+	return locks
+}
+
 // known reports whether somebody locked the file through this mount, for all that is known.
 func (l *lockers) known(ino vfs.Ino) bool {
 	l.mu.Lock()

@@ -3,12 +3,14 @@ package fusemount
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"syscall"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
+	"ogw/vfs"
 	"ogw/vfs/lock"
 )
 
@@ -77,10 +79,16 @@ func (f *rawFS) setLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 	var err error
 	switch {
 	case in.Lk.Typ == unix.F_UNLCK:
-		err = locks.Unlock(ctx, ino, space, lock.Lock{Owner: l.Owner, Start: l.Start, End: l.End})
+		err = f.storeLocked(h.ino, lockOwner{space, in.Owner})
+		err = errors.Join(err, locks.Unlock(ctx, ino, space, lock.Lock{Owner: l.Owner, Start: l.Start, End: l.End}))
 	case in.Lk.Typ != unix.F_RDLCK && in.Lk.Typ != unix.F_WRLCK:
 		return fuse.Status(syscall.EINVAL)
 	default:
+		if l.Type != lock.Exclusive { // others get what was exclusive
+			if err := f.storeLocked(h.ino, lockOwner{space, in.Owner}); err != nil {
+				return f.status("setlk", &in.InHeader, err)
+			}
+		}
 		if err := f.ownLocks(ctx, h, in.Fh, lockOwner{space, in.Owner}); err != nil {
 			return f.status("setlk", &in.InHeader, err)
 		}
@@ -110,6 +118,17 @@ func (f *rawFS) ownLocks(ctx context.Context, h *fileHandle, fh uint64, o lockOw
 	return err
 }
 
+// storeLocked stores what was written to a file, through whichever handle, before an owner gives up
+// what it may have locked there: beside others, who locks it next, there, has to see it, and what
+// is stored later would go over what that one writes. Locks are given up also when it fails,
+// which is reported: a program that stops to unlock would lock others out for ever.
+func (f *rawFS) storeLocked(ino vfs.Ino, o lockOwner) error {
+	if !f.beside || !f.lockers.locks(locker{ino, o}) {
+		return nil
+	}
+	return f.fs.Flush(f.ctx, ino)
+}
+
 // waitForLock locks for a thread, which is looked at only if it has to wait.
 func (f *rawFS) waitForLock(ctx context.Context, cancel <-chan struct{}, in *fuse.LkIn, ino uint64) error {
 	space, l := f.lockOf(in)
@@ -127,7 +146,8 @@ func (f *rawFS) waitForLock(ctx context.Context, cancel <-chan struct{}, in *fus
 // all that it holds on the file, through whichever handle. Those of the open
 // file itself end with its last descriptor, and the kernel reports later whether
 // this one was: until then, who meets one waits a moment (lock.Ends).
-func (f *rawFS) closeLocks(h *fileHandle, fh, owner uint64) {
+func (f *rawFS) closeLocks(h *fileHandle, fh, owner uint64) error {
+	err := f.storeLocked(h.ino, lockOwner{lock.Range, owner})
 	f.lockers.forget(h, lockOwner{lock.Range, owner})
 	f.fs.Locks().ReleaseOwner(uint64(h.ino), lock.Range, f.owner(owner))
 	f.fs.Locks().Closed(uint64(h.ino), f.owner(owner))
@@ -135,6 +155,7 @@ func (f *rawFS) closeLocks(h *fileHandle, fh, owner uint64) {
 	for _, o := range h.owners.all() {
 		f.fs.Locks().Closing(uint64(h.ino), f.owner(o.id))
 	}
+	return err
 }
 
 // forgetOwner has the next server know that an owner holds nothing by a file.
@@ -144,13 +165,13 @@ func (f *rawFS) forgetOwner(fh uint64, o lockOwner) {
 	}
 }
 
-// dropLocks ends the locks of the open file itself. Beside others, who locks the file next, there, has
-// to see what was written through pages since its descriptors were closed.
+// dropLocks ends the locks of the open file itself. What was written is stored before, as by storeLocked:
+// by other handles, or through pages since its descriptors were closed.
 func (f *rawFS) dropLocks(h *fileHandle, fh uint64) (err error) {
 	owners, done := f.lockers.end(h)
 	defer done()
-	if f.beside && len(owners) > 0 && h.unsaved() {
-		err = h.save(f.ctx)
+	if f.beside && len(owners) > 0 {
+		err = f.fs.Flush(f.ctx, h.ino)
 	}
 	for _, o := range owners {
 		f.fs.Locks().ReleaseOwner(uint64(h.ino), o.space, f.owner(o.id))
