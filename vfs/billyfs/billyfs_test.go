@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"ogw/cluster"
 	"ogw/cluster/mem"
 	"ogw/vfs"
 	"ogw/vfs/billyfs"
+	"ogw/vfs/internal/record"
 
 	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-billy/v5/test"
@@ -150,6 +154,112 @@ func TestLock(t *testing.T) {
 	}
 	if err := errors.Join(b.Unlock(), b.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// slow is an engine in which the transactions of a gateway that store a file, once armed, wait
+// until another one has the lock, or a moment.
+type slow struct {
+	cluster.KV
+	armed  atomic.Bool
+	locked chan struct{}
+}
+
+func (k *slow) Close() error { return nil } // somebody else does
+
+type blobs struct{ cluster.Blobs }
+
+func (blobs) Close() error { return nil }
+
+func (k *slow) Update(ctx context.Context, fn func(cluster.Txn) error) error {
+	return k.KV.Update(ctx, func(t cluster.Txn) error { return fn(slowTxn{t, k}) })
+}
+
+type slowTxn struct {
+	cluster.Txn
+	k *slow
+}
+
+func (t slowTxn) Set(key, value []byte) error {
+	if key[0] == record.TabInode && t.k.armed.Swap(false) {
+		select {
+		case <-t.k.locked:
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	return t.Txn.Set(key, value)
+}
+
+// Whoever gets the lock at another gateway reads what was written under it, whether it ended by
+// Unlock or by Close, and through whichever open of the file.
+func TestLockBeside(t *testing.T) {
+	c := mem.New(mem.Options{})
+	defer c.Close()
+	open := func() (*billyfs.FS, *slow) {
+		mine := *c
+		k := &slow{KV: c.KV, locked: make(chan struct{}, 1)}
+		mine.KV, mine.Blobs = k, blobs{c.Blobs}
+		j, err := vfs.Join(bg, &mine, vfs.Gateway{Host: "test", PID: 1, Started: time.Now(), Beside: true}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = j.Close() })
+		v, err := vfs.Open(bg, j, vfs.Config{NoBackground: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = v.Close(bg) })
+		if _, err = v.Mkdir(bg, vfs.Root, vfs.RootIno, "bucket", 0o755); err != nil && !errors.Is(err, vfs.ErrExist) {
+			t.Fatal(err)
+		}
+		fsys, err := billyfs.New(bg, v, vfs.Root, "/bucket")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fsys, k
+	}
+	here, k := open()
+	there, _ := open()
+	for how, release := range map[string]func(billy.File) error{"Unlock": billy.File.Unlock, "Close": billy.File.Close, "Close of another": billy.File.Close} {
+		if err := util.WriteFile(here, how, []byte("0"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := here.OpenFile(how, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := there.OpenFile(how, os.O_RDWR, 0)
+		if err = errors.Join(err, f.Lock()); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan error, 1)
+		go func() {
+			err := other.Lock()
+			k.locked <- struct{}{}
+			got <- err
+		}()
+		writer := f
+		if how == "Close of another" {
+			if writer, err = here.OpenFile(how, os.O_RDWR, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := writer.Write([]byte("1")); err != nil {
+			t.Fatal(err)
+		}
+		k.armed.Store(true)
+		released := make(chan error, 1)
+		go func() { released <- release(f) }()
+		if err := <-got; err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 1)
+		if _, err := other.ReadAt(b, 0); err != nil || string(b) != "1" {
+			t.Errorf("after %s: %q, %v", how, b, err)
+		}
+		if err := errors.Join(<-released, other.Close()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -164,26 +164,33 @@ func (f *file) Lock() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed { // a lock that was granted since would stay
-		f.unlock()
+		_ = f.unlock() // Close has reported what could not be stored
 		return f.check("lock", 0)
 	}
 	return iofs.PathError("lock", f.name, err)
 }
 
+// Unlock implements billy.File.
 func (f *file) Unlock() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.check("unlock", 0); err != nil {
 		return err
 	}
-	f.unlock()
-	return nil
+	return iofs.PathError("unlock", f.name, f.unlock())
 }
 
-func (f *file) unlock() {
-	if f.owner != (lock.Owner{}) {
-		f.fs.vfs.Locks().ReleaseOwner(uint64(f.f.Ino()), lock.Flock, f.owner)
+// unlock gives the lock up, if there may be one. Before, it stores what was written to the file, by
+// whomever, where it is locked at other gateways, too; if that fails, it unlocks all the same.
+func (f *file) unlock() (err error) {
+	if f.owner == (lock.Owner{}) {
+		return nil
 	}
+	if !f.fs.vfs.Exclusive() {
+		err = f.fs.vfs.Flush(f.fs.ctx, f.f.Ino())
+	}
+	f.fs.vfs.Locks().ReleaseOwner(uint64(f.f.Ino()), lock.Flock, f.owner)
+	return err
 }
 
 func (f *file) Close() error {
@@ -196,6 +203,6 @@ func (f *file) Close() error {
 	if f.stop != nil {
 		f.stop()
 	}
-	f.unlock()
-	return iofs.PathError("close", f.name, f.f.Close(f.fs.ctx))
+	err := f.f.Close(f.fs.ctx) // which stores: who has the lock next sees it
+	return iofs.PathError("close", f.name, cmp.Or(err, f.unlock()))
 }
