@@ -48,6 +48,28 @@ func TestLinks(t *testing.T) {
 	})
 }
 
+// TestLinkRemoved: what nobody can name any more gets no name again, though it is open; what
+// never had one gets one.
+func TestLinkRemoved(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		b := mustMkdir(t, fs, RootIno, "bucket")
+		link := func(ino Ino, name string) error { _, err := fs.Link(bg, Root, ino, b, name); return err }
+		removed := mustOpen(t, fs, mustFile(t, fs, b, "removed"), OpenRead|OpenWrite)
+		want(t, fs.Unlink(bg, Root, b, "removed"), nil)
+		_, temp, err := fs.OpenTemp(bg, Root, b, 0o644, OpenRead|OpenWrite)
+		want(t, err, nil)
+		want(t, link(removed.Ino(), "again"), ErrNotExist)
+		want(t, link(temp.Ino(), "name"), nil)
+		wantNames(t, fs, b, "name")
+		want(t, fs.Unlink(bg, Root, b, "name"), nil)
+		want(t, link(temp.Ino(), "again"), ErrNotExist)
+		want(t, removed.Close(bg), nil)
+		want(t, temp.Close(bg), nil)
+		want(t, fs.Rmdir(bg, Root, RootIno, "bucket"), nil)
+		noLeftovers(t, fs)
+	})
+}
+
 func TestSymlinks(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		sym := func(name, target string) error { _, err := fs.Symlink(bg, Root, RootIno, name, target); return err }

@@ -96,7 +96,8 @@ func findToRemove(t cluster.Txn, cred *Cred, dir Ino, p naming.Posix) (d, n *rec
 
 // Link makes a hard link to anything but a directory. ErrPerm for a
 // directory, ErrTooManyLinks, ErrExist, ErrAccess. A file without a name
-// (OpenTemp) gets its first one.
+// (OpenTemp) gets its first one; ErrNotExist for what has lost its last one, and is
+// still in use.
 func (fs *FS) Link(ctx context.Context, cred *Cred, ino, dir Ino, name string) (a Attr, err error) {
 	p, err := parseNewName(name)
 	if err != nil {
@@ -177,7 +178,7 @@ func (o *op) addLink(t cluster.Txn, n, d *record.Inode, f *found) error {
 		if err != nil {
 			return err
 		}
-		if b == nil {
+		if b == nil || n.Name != "" { // it had one
 			return ErrNotExist
 		}
 		if err := o.endOrphan(t, n); err != nil {
