@@ -35,7 +35,7 @@ func (fs *FS) DeleteObject(ctx context.Context, name ObjectName, o DeleteOptions
 		existed, err = o.deleteObject(t, &p)
 		return err
 	})
-	return existed && err == nil, err
+	return existed && err == nil, fs.tooDeep(err, &k)
 }
 
 func (o *op) deleteObject(t cluster.Txn, p *publication) (existed bool, err error) {

@@ -96,6 +96,32 @@ var nastyKeys = []string{
 	strings.Repeat("k", 1024),
 }
 
+// A key with more levels than one transaction makes is too long, whatever its body is.
+func TestDeepKeys(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		bucketFS(t, fs)
+		limited := fs.kv.Limits().Ops > 0
+		tooLong := map[bool]error{true: ErrKeyTooLong}[limited]
+		deep := ObjectName{"bucket", strings.Repeat("a/", 80) + "f"}
+		putDeep := func() error {
+			_, err := fs.PutObject(bg, deep, strings.NewReader("x"), PutOptions{Size: 1})
+			return err
+		}
+		err := putDeep()
+		if want(t, err, tooLong); errors.Is(err, ErrTooLarge) {
+			t.Errorf("%v is ErrTooLarge, too", err)
+		}
+		if limited { // as many as it takes, a part of them at a time
+			for _, levels := range []int{40, 80} {
+				put(t, fs, strings.Repeat("a/", levels), "")
+			}
+			want(t, putDeep(), nil)
+		}
+		_, err = fs.DeleteObject(bg, deep, DeleteOptions{})
+		want(t, err, nil)
+	})
+}
+
 func TestNastyKeys(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		bucketFS(t, fs)

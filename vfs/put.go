@@ -3,6 +3,7 @@ package vfs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 
 	"ogw/cluster"
@@ -142,12 +143,22 @@ func (fs *FS) publish(ctx context.Context, p *publication) (ObjectInfo, error) {
 	}
 	p.content.Published(!errors.Is(err, ErrUnavailable))
 	if err != nil {
-		return ObjectInfo{}, err
+		return ObjectInfo{}, fs.tooDeep(err, p.key)
 	}
 	info := plainInfo(p.key.Key, n)
 	info.Meta, info.Parts = *p.meta, n.Object.Parts
 	info.Checksums = checksumsIn(n)
 	return info, nil
+}
+
+// tooDeep makes ErrTooLarge of a change of a key ErrKeyTooLong where the directories on the
+// way, read or made in the same transaction, are what was too much of it.
+func (fs *FS) tooDeep(err error, k *keypath.Key) error {
+	const perLevel = 2 // a new one is an inode and an entry
+	if ops := fs.kv.Limits().Ops; ops > 0 && errors.Is(err, ErrTooLarge) && perLevel*len(k.Names) > ops/2 {
+		return fmt.Errorf("%w: %d levels: %v", ErrKeyTooLong, len(k.Names), err) //nolint:errorlint // it is no ErrTooLarge
+	}
+	return err
 }
 
 // published returns the inode of the object if it holds p's content.

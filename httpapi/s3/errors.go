@@ -236,8 +236,10 @@ func writeError(w http.ResponseWriter, r *http.Request, bucket, key string, err 
 	case codeNoSuchVersion:
 		x.str("Key", key)
 	case codeKeyTooLong:
-		x.int("Size", int64(len(key)))
-		x.int("MaxSizeAllowed", vfs.MaxKeyBytes)
+		if len(key) > vfs.MaxKeyBytes { // else it has too many levels
+			x.int("Size", int64(len(key)))
+			x.int("MaxSizeAllowed", vfs.MaxKeyBytes)
+		}
 	case codeNoSuchUpload, codeInvalidPart:
 		x.str("UploadId", r.URL.Query().Get("uploadId"))
 	case codeNoSuchBucket, codeBucketNotEmpty, codeInvalidBucketName:
