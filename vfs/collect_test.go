@@ -239,7 +239,7 @@ func TestDirtyPoolBesideMove(t *testing.T) {
 			})
 		}
 		synctest.Wait() // until they wait for buffers
-		move := fs.session.Open.BeginMove(cut.Ino(), func() {})
+		move := fs.session.Open.BeginMove(cut.Ino(), func(bool) {})
 		fs.dirty.put(all...)
 		synctest.Wait() // until they wait for the end
 		ctx, cancel := context.WithTimeout(bg, time.Minute)
