@@ -196,7 +196,7 @@ func TestProviderCreatedAnew(t *testing.T) {
 	}
 	begin := func() iam.Credentials {
 		s, err := c.fs.IAM().Assume(bg, iam.Assume{Role: iam.RoleARN("/", "worker"), Session: "sess", Provider: "id.example"},
-			func(cluster.Reader, *iam.Role, *policy.Document) error { return nil })
+			func(cluster.Reader, *policy.Document) error { return nil })
 		want(t, err, nil)
 		return s
 	}

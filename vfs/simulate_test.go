@@ -1,11 +1,13 @@
 package vfs
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"ogw/vfs/iam"
 	"ogw/vfs/internal/rights"
+	"ogw/vfs/users"
 )
 
 // TestSimulate: what Simulate says is what then happens, and why.
@@ -52,7 +54,60 @@ func TestSimulate(t *testing.T) {
 			}
 		}
 	}
-	_, err := c.fs.Simulate(bg, user("nobody"), []string{"s3:GetObject"}, []string{rights.ARNPrefix + "bkt/k"}, nil)
+	dir, err := c.fs.Lookup(bg, Root, RootIno, "bkt")
+	want(t, err, nil)
+	made, err := c.fs.Mkdir(bg, Root, dir.Ino, "d", 0o555)
+	want(t, err, nil)
+	mustFile(t, c.fs, made.Ino, "f")
+	_, err = c.fs.IAM().CreateRole(bg, iam.NewRole{Name: "bobs", Trust: []byte(strings.Replace(trustAll, `"*"`, `"arn:aws:iam:::user/bob"`, 1))})
+	want(t, err, nil)
+	_, err = c.fs.Users().Make(bg, users.User{Name: "carol"}, users.Options{FreeUID: true})
+	want(t, err, nil)
+	c.inline(iam.Holder{Kind: iam.User, Name: "carol"}, allow("iam:*", "*"))
+	puts := func(key string) func(string) error {
+		return func(who string) error { return putAs(c.fs, c.subject(who), "bkt", key, nil) }
+	}
+	deletes := func(key string) func(string) error {
+		return func(who string) error {
+			_, err := c.fs.DeleteObject(c.as(who), ObjectName{"bkt", key}, DeleteOptions{})
+			return err
+		}
+	}
+	assumes := func(role string) func(string) error {
+		return func(who string) error {
+			_, err := c.fs.AssumeRole(c.as(who), iam.Assume{Role: role, Session: "sess"})
+			return err
+		}
+	}
+	addsKey := func(name string) func(string) error {
+		return func(who string) error {
+			return c.fs.Users().Update(users.Guarded(c.as(who), c.fs.IAM().May("iam:CreateAccessKey", name)), name, func(*users.User) error { return nil })
+		}
+	}
+	for _, x := range []struct {
+		action, resource string
+		do               func(who string) error
+	}{
+		{"s3:PutObject", rights.ARNPrefix + "bkt/d/new", puts("d/new")},
+		{"s3:PutObject", rights.ARNPrefix + "bkt/d/f", puts("d/f")},
+		{"s3:PutObject", rights.ARNPrefix + "bkt/e/new", puts("e/new")},
+		{"s3:DeleteObject", rights.ARNPrefix + "bkt/d/f", deletes("d/f")},
+		{"s3:DeleteObject", rights.ARNPrefix + "bkt/none", deletes("none")},
+		{"sts:AssumeRole", iam.RoleARN("/", "bobs"), assumes(iam.RoleARN("/", "bobs"))},
+		{"sts:AssumeRole", iam.RoleARN("/", "worker"), assumes(iam.RoleARN("/", "worker"))},
+		{"sts:AssumeRole", iam.RoleARN("/", "none"), assumes(iam.RoleARN("/", "none"))},
+		{"iam:CreateAccessKey", user("alice"), addsKey("alice")},
+		{"iam:CreateAccessKey", user("administrator"), addsKey("administrator")},
+	} {
+		for _, who := range []string{"alice", "bob", "carol", "administrator"} {
+			list, err := c.fs.Simulate(bg, user(who), []string{x.action}, []string{x.resource}, nil)
+			want(t, err, nil)
+			if done := x.do(who); errors.Is(done, ErrAccess) == list[0].Allowed || list[0].Why == "" {
+				t.Errorf("%s %s %s: %v, simulated %+v", who, x.action, x.resource, done, list[0])
+			}
+		}
+	}
+	_, err = c.fs.Simulate(bg, user("nobody"), []string{"s3:GetObject"}, []string{rights.ARNPrefix + "bkt/k"}, nil)
 	want(t, err, ErrNoSuchUser)
 	_, err = c.fs.Simulate(bg, user("bob"), make([]string, 1001), make([]string, 1), nil)
 	want(t, err, ErrInvalid)

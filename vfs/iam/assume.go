@@ -67,10 +67,10 @@ func badDuration(seconds, most int) error {
 	return fault(ValidationError, "1 validation error detected: Value '%d' at 'durationSeconds' failed to satisfy constraint: Member must have value between %d and %d", seconds, minSession, most)
 }
 
-// Assume begins a session of a role, if may lets the caller: it gets the role and
-// of its trust policy, in one snapshot. A role that is not there is refused as one that
+// Assume begins a session of a role, if may lets the caller: it gets the role's
+// trust policy, in one snapshot. A role that is not there is refused as one that
 // does not trust.
-func (d *Directory) Assume(ctx context.Context, q Assume, may func(r cluster.Reader, x *Role, trust *policy.Document) error) (c Credentials, err error) {
+func (d *Directory) Assume(ctx context.Context, q Assume, may func(r cluster.Reader, trust *policy.Document) error) (c Credentials, err error) {
 	if err := validAssume(&q); err != nil {
 		return c, err
 	}
@@ -79,19 +79,11 @@ func (d *Directory) Assume(ctx context.Context, q Assume, may func(r cluster.Rea
 		s.Parent, s.Provider = q.By.Parent, q.By.Provider
 	}
 	err = d.store.View(ctx, func(r cluster.Reader) error {
-		path, name := nameOfARN(roleARN, q.Role)
-		x, err := roleNamed(r, name)
-		if err == nil && path != x.Path {
-			err = fault(NoSuchEntity, "The role with name %s cannot be found.", name)
-		}
+		x, trust, err := d.Trust(r, q.Role)
 		if err != nil {
 			return err
 		}
-		trust, err := compileTrust(x.Trust)
-		if err != nil {
-			return err
-		}
-		if err := may(r, &x, trust); err != nil {
+		if err := may(r, trust); err != nil {
 			return err
 		}
 		if q.Duration > x.MaxSession {
@@ -108,6 +100,18 @@ func (d *Directory) Assume(ctx context.Context, q Assume, may func(r cluster.Rea
 		return c, err
 	}
 	return d.begin(ctx, s, q.Duration)
+}
+
+// Trust returns the role of an ARN, and its trust policy. NoSuchEntity.
+func (d *Directory) Trust(r cluster.Reader, arn string) (x Role, trust *policy.Document, err error) {
+	path, name := nameOfARN(roleARN, arn)
+	if x, err = roleNamed(r, name); err == nil && path != x.Path {
+		err = fault(NoSuchEntity, "The role with name %s cannot be found.", name)
+	}
+	if err == nil {
+		trust, err = compileTrust(x.Trust)
+	}
+	return x, trust, err
 }
 
 // UserSession begins a session of the user who holds an access key; 0 seconds are

@@ -26,26 +26,45 @@ func (u *Rules) AssumeRole(ctx context.Context, q iam.Assume) (iam.Credentials, 
 	if s == nil {
 		return iam.Credentials{}, fmt.Errorf("%w: the program itself is nobody's session", fserr.ErrInvalid)
 	}
-	action, who := assumeRole, s.principal()
-	who.Account = iam.Account
+	action, who := assumeRole, s.trusted()
 	if q.Provider != "" {
 		action, who = assumeRoleWeb, policy.Principal{Name: policy.Federated(iam.ProviderARN(q.Provider))}
 	}
-	denied := &iam.Denied{Message: fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s", s.arn(), action, q.Role)}
-	c, err := u.IAM.Assume(ctx, q, func(r cluster.Reader, x *iam.Role, trust *policy.Document) error {
+	c, err := u.IAM.Assume(ctx, q, func(r cluster.Reader, trust *policy.Document) error {
 		j := Judge{rules: u, R: r, Subject: s}
-		e, _ := trust.Decide(&policy.Request{Action: action, Principal: who, Values: j.policyKeys(nil)})
-		may, err := j.passesTrust(e, action, q.Role)
-		if err == nil && !may {
-			err = denied
-		}
-		return err
+		return j.assumes(trust, action, who, q.Role)
 	})
-	var missing *iam.Error
-	if errors.As(err, &missing) && missing.Code == iam.NoSuchEntity {
-		err = denied // which roles are there is shown to whom they trust
+	if noRole(err) {
+		err = s.mayNotAssume(action, q.Role) // which roles are there is shown to whom they trust
 	}
 	return c, err
+}
+
+// trusted is how trust policies know the subject: of the store's account.
+func (s *Subject) trusted() policy.Principal {
+	who := s.principal()
+	who.Account = iam.Account
+	return who
+}
+
+// assumes returns ErrAccess unless the caller, whom the trust policy of a role knows as
+// who, may assume it.
+func (j *Judge) assumes(trust *policy.Document, action string, who policy.Principal, role string) error {
+	e, _ := trust.Decide(&policy.Request{Action: action, Principal: who, Values: j.policyKeys(nil)})
+	may, err := j.passesTrust(e, action, role)
+	if err == nil && !may {
+		err = j.Subject.mayNotAssume(action, role)
+	}
+	return err
+}
+
+func noRole(err error) bool {
+	var missing *iam.Error
+	return errors.As(err, &missing) && missing.Code == iam.NoSuchEntity
+}
+
+func (s *Subject) mayNotAssume(action, role string) error {
+	return &iam.Denied{Message: fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s", s.arn(), action, role)}
 }
 
 // passesTrust reports whether the caller may assume a role whose trust policy says e.

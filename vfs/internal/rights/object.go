@@ -68,16 +68,23 @@ func (u *Rules) JudgedObject(ctx context.Context, r cluster.Reader, k *keypath.K
 	if err := j.Grants(act, n); err != nil {
 		return j, nil, err
 	}
+	err = j.onObject(act, n)
+	return j, n, err // j after it: what it read is kept
+}
+
+// onObject returns ErrAccess if act on an object that was found, and granted under its
+// key, is denied where a link led, or by its mode.
+func (j *Judge) onObject(act Action, n *record.Inode) error {
 	if err := j.grantsLinked(act, n); err != nil {
-		return j, nil, err
+		return err
 	}
 	switch act {
 	case ActReadObject:
-		err = j.Mode(n, perm.AccessRead)
+		return j.Mode(n, perm.AccessRead)
 	case ActWriteObject:
-		err = j.Mode(n, perm.AccessWrite)
+		return j.Mode(n, perm.AccessWrite)
 	}
-	return j, n, err
+	return nil
 }
 
 // Write returns ErrAccess if the subject must not publish under a key where old

@@ -10,7 +10,6 @@ import (
 	"ogw/vfs/iam"
 	"ogw/vfs/internal/fserr"
 	"ogw/vfs/internal/keypath"
-	"ogw/vfs/internal/perm"
 	"ogw/vfs/internal/record"
 	"ogw/vfs/policy"
 	"ogw/vfs/users"
@@ -35,6 +34,9 @@ type Simulated struct {
 	Why string
 }
 
+// simulatePrincipal is what IAM calls a simulation, which may be about administrators, too.
+const simulatePrincipal = "iam:SimulatePrincipalPolicy"
+
 // maxSimulated bounds the answers to one question.
 const maxSimulated = 1000
 
@@ -56,7 +58,7 @@ func (u *Rules) Simulate(ctx context.Context, r cluster.Reader, q Question) ([]S
 	if unknown != nil && !errors.Is(unknown, fserr.ErrNoSuchUser) {
 		return nil, unknown
 	}
-	ask := iam.Ask{Action: "iam:SimulatePrincipalPolicy", Resource: q.Who, Named: q.Who}
+	ask := iam.Ask{Action: simulatePrincipal, Resource: q.Who, Named: q.Who}
 	if unknown == nil && s.User != "" {
 		var err error
 		if ask.Resource, err = u.IAM.Shown(r, string(s.User)); err != nil {
@@ -110,65 +112,122 @@ func (u *Rules) simulate(ctx context.Context, r cluster.Reader, action, resource
 	out := Simulated{Action: action, Resource: resource}
 	path, ok := strings.CutPrefix(resource, ARNPrefix)
 	if !ok || !strings.HasPrefix(action, "s3:") {
-		err := u.MayAdminister(ctx, r, iam.Ask{Action: action, Resource: resource})
 		j := u.On(ctx, r, 0)
-		return out, j.explain(&out, policy.Request{Action: action, Resource: resource, Principal: s.principal(), Values: j.policyKeys(nil)}, err)
+		err := j.simulatesIdentity(ctx, action, resource)
+		if err != nil && !IsDenial(err) {
+			return out, err
+		}
+		err = j.explain(&out, policy.Request{Action: action, Resource: resource, Principal: s.principal(), Values: j.policyKeys(nil)}, err)
+		if action == assumeRole && out.Allowed && out.Number == 0 {
+			out.Why = "the role's trust policy allows it"
+		}
+		return out, err
 	}
 	act := actOf(action)
 	call := *s.Call
 	call.Act, call.Action = act, action
 	s.Call = &call
 	bucket, key, _ := strings.Cut(path, "/")
-	j, n, err := u.simulatedPlace(ctx, r, bucket, key)
-	if err == nil && !j.Free() {
-		err = j.grantsAs(act, action, n)
+	j, err := u.simulatedJudge(ctx, r, bucket, key)
+	if err != nil {
+		return out, err
 	}
-	switch {
-	case err != nil || n == nil:
-	case act == ActReadObject:
-		err = j.Mode(n, perm.AccessRead)
-	case act == ActWriteObject:
-		err = j.Mode(n, perm.AccessWrite)
-	}
-	if err != nil && !errors.Is(err, fserr.ErrAccess) {
+	n, err := j.simulates(action, bucket, key)
+	if err != nil && !IsDenial(err) {
 		return out, err
 	}
 	return out, j.explain(&out, policy.Request{Action: action, Resource: resource, Principal: s.principal(), Values: j.policyKeys(n)}, err)
 }
 
-// simulatedPlace is the judge for a bucket or a key in it, which need not be there, and
-// the object's inode.
-func (u *Rules) simulatedPlace(ctx context.Context, r cluster.Reader, bucket, key string) (j Judge, n *record.Inode, err error) {
+// simulatesIdentity returns what becomes of a request that is none of S3's.
+func (j *Judge) simulatesIdentity(ctx context.Context, action, resource string) error {
+	u := j.rules
+	if action == assumeRole {
+		_, trust, err := u.IAM.Trust(j.R, resource)
+		if noRole(err) || err == nil && Anonymous(j.Subject) {
+			return j.Subject.mayNotAssume(action, resource)
+		}
+		if err != nil {
+			return err
+		}
+		return j.assumes(trust, action, j.Subject.trusted(), resource)
+	}
+	ask := iam.Ask{Action: action, Resource: resource}
+	if action != simulatePrincipal {
+		about, err := u.simulated(j.R, resource)
+		if err != nil && !errors.Is(err, fserr.ErrNoSuchUser) {
+			return err
+		}
+		ask.Admin = err == nil && about.Admin
+	}
+	return u.MayAdminister(ctx, j.R, ask)
+}
+
+// simulatedJudge is the judge for a bucket or a key in it, which need not be there.
+func (u *Rules) simulatedJudge(ctx context.Context, r cluster.Reader, bucket, key string) (j Judge, err error) {
 	b, err := keypath.BucketInode(r, bucket)
-	if errors.Is(err, fserr.ErrNoSuchBucket) || errors.Is(err, fserr.ErrInvalid) {
-		j = *u.OnName(ctx, r, bucket)
-		j.Key = key
-		return j, nil, nil
+	switch {
+	case errors.Is(err, fserr.ErrNoSuchBucket) || errors.Is(err, fserr.ErrInvalid):
+		j, err = *u.OnName(ctx, r, bucket), nil
+	case err == nil:
+		j = u.OnBucket(ctx, r, b)
 	}
-	if err != nil {
-		return j, nil, err
-	}
-	j = u.OnBucket(ctx, r, b)
 	j.Key = key
-	if key == "" {
-		return j, nil, nil
+	return j, err
+}
+
+// simulates returns what becomes of a request, and the object whose tags policies see.
+func (j *Judge) simulates(action, bucket, key string) (n *record.Inode, err error) {
+	act := actOf(action)
+	if j.Bucket == 0 || key == "" {
+		return nil, j.grantsUnlessFree(act, action, nil)
 	}
 	k, err := keypath.Parse(bucket, key)
 	if err != nil {
-		return j, nil, err
+		return nil, err
 	}
-	at, err := keypath.Locate(r, &k)
+	at, err := keypath.Locate(j.R, &k)
 	if err != nil {
-		return j, nil, err
+		return nil, err
+	}
+	if action == policyActions[ActWriteObject] || action == policyActions[ActDeleteObject] {
+		return nil, j.simulatesChange(act, &k, &at)
 	}
 	if err := j.Reach(&k, &at); err != nil {
-		return j, nil, err
+		return nil, err
 	}
 	n, err = j.ObjectInode(&k, &at)
-	if errors.Is(err, fserr.ErrNoSuchKey) {
-		err = nil
+	switch {
+	case errors.Is(err, fserr.ErrNoSuchKey):
+		return nil, j.grantsUnlessFree(act, action, nil)
+	case err == nil:
+		err = j.grantsUnlessFree(act, action, n)
 	}
-	return j, n, err
+	if err == nil {
+		err = j.onObject(act, n)
+	}
+	return n, err
+}
+
+func (j *Judge) grantsUnlessFree(act Action, action string, n *record.Inode) error {
+	if j.Free() {
+		return nil
+	}
+	return j.grantsAs(act, action, n)
+}
+
+// simulatesChange is simulates for what makes or removes an entry.
+func (j *Judge) simulatesChange(act Action, k *keypath.Key, at *keypath.Place) (err error) {
+	var old *record.Inode
+	if at.Entry != nil {
+		if old, err = record.GetInode(j.R, at.Entry.Ino); err != nil {
+			return err
+		}
+	}
+	if act == ActDeleteObject {
+		return j.Remove(k, at, old)
+	}
+	return j.Write(k, 0, nil, at, old)
 }
 
 // explain fills in what decided, where denied is what the judge returned.
@@ -178,7 +237,9 @@ func (j *Judge) explain(out *Simulated, q policy.Request, denied error) error {
 		out.Why = denied.Error()
 	}
 	if j.Free() {
-		out.Why = "administrators may do everything"
+		if out.Allowed {
+			out.Why = "administrators may do everything"
+		}
 		return nil
 	}
 	want := policy.Deny
