@@ -3,12 +3,15 @@ package vfs
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"testing"
 
 	"ogw/cluster"
+	"ogw/cluster/mem"
 	"ogw/vfs/internal/content"
 	"ogw/vfs/internal/record"
 )
@@ -103,6 +106,42 @@ func TestOpenContentOvertaken(t *testing.T) {
 		cancel()
 		want(t, fs.contents.Pins.Await(ctx, 1), context.Canceled)
 	})
+}
+
+// TestCloseBesideRead closes a content whose pages refer to others while one is being loaded: a
+// pin that came after that would stay.
+func TestCloseBesideRead(t *testing.T) {
+	fs := openTestWith(t, mem.New(mem.Options{}), Config{InlineBytes: 1})
+	fs.contents.ExtentPage = 1
+	src := mustOpen(t, fs, mustFile(t, fs, RootIno, "src"), OpenRead|OpenWrite)
+	model := make([]byte, 3*4096)
+	store(t, src, model, strings.Repeat("s", 4096), 0)
+	f := mustOpen(t, fs, mustFile(t, fs, RootIno, "f"), OpenRead|OpenWrite)
+	store(t, f, model, strings.Repeat("f", 4096), 0)
+	_, err := f.CopyRange(bg, 4096, src, 0, 4096)
+	want(t, err, nil)
+	want(t, errors.Join(f.Close(bg), src.Close(bg)), nil)
+	before := pinned(fs)
+	rd, err := fs.contents.OpenStored(bg, f.Ino())
+	want(t, err, nil)
+	h := hook(fs)
+	h.reader = func(r cluster.Reader) cluster.Reader {
+		want(t, rd.Close(), nil)
+		return r
+	}
+	_, err = rd.ReadAt(make([]byte, 1), 4096)
+	wantErr(t, err, ErrClosed)
+	h.reader = nil
+	if after := pinned(fs); len(after) > len(before) {
+		t.Errorf("pinned before %v, after %v", before, after)
+	}
+}
+
+// pinned returns the contents that are pinned.
+func pinned(fs *FS) []ContentID {
+	fs.contents.Pins.Mark()
+	list, _ := fs.contents.Pins.Older(1000)
+	return list
 }
 
 // store writes durably.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -129,7 +130,9 @@ func (c *Reader) load(r cluster.Reader, from int64, inline int) (*Page, error) {
 
 // loadRef adds what e refers to; full reports whether the page ends within.
 func (c *Reader) loadRef(r cluster.Reader, p *Page, e *record.Extent, inline int) (full bool, err error) {
-	c.pin(e.Src)
+	if err := c.pin(e.Src); err != nil {
+		return false, err
+	}
 	list, more, err := extents.LoadPage(r, e.Src, e.SrcOff, e.SrcOff+e.Len, extents.PageBounds{Extents: max(c.s.ExtentPage-len(p.Segs), 1), InlineBytes: inline})
 	if err != nil {
 		return false, err
@@ -150,18 +153,21 @@ func (c *Reader) loadRef(r cluster.Reader, p *Page, e *record.Extent, inline int
 	return more, nil
 }
 
-// pin protects a source until Close.
-func (c *Reader) pin(id record.ContentID) {
+// pin protects a source until Close; ErrClosed after that, when nobody would unpin it.
+func (c *Reader) pin(id record.ContentID) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, p := range c.pinned {
-		if p == id {
-			return
-		}
+	if c.closed {
+		return errClosed
 	}
-	c.s.Pins.Pin(id)
-	c.pinned = append(c.pinned, id)
+	if !slices.Contains(c.pinned, id) {
+		c.s.Pins.Pin(id)
+		c.pinned = append(c.pinned, id)
+	}
+	return nil
 }
+
+var errClosed = fmt.Errorf("%w: content reader", fserr.ErrClosed)
 
 // Page returns the page that holds off.
 func (c *Reader) Page(ctx context.Context, off int64) (*Page, error) {
@@ -179,7 +185,7 @@ func (c *Reader) Page(ctx context.Context, off int64) (*Page, error) {
 	closed := c.closed
 	c.mu.Unlock()
 	if closed {
-		return nil, fmt.Errorf("%w: content reader", fserr.ErrClosed)
+		return nil, errClosed
 	}
 	var p *Page
 	err := c.s.View(ctx, func(r cluster.Reader) (err error) {
@@ -194,11 +200,14 @@ func (c *Reader) Page(ctx context.Context, off int64) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed { // while it was loaded
+		return nil, errClosed
+	}
 	if c.s.Pins.Changes(c.content) != c.changes {
 		return nil, c.stale()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if len(c.pages) < maxReadPages {
 		c.pages = append(c.pages, p)
 	} else {
