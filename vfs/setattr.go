@@ -312,3 +312,38 @@ func (fs *FS) keepsTimes(ctx context.Context, ino Ino, set *SetAttr) *openFile {
 	}
 	return of
 }
+
+// timesChange is a change of the modification time of a file with unflushed writes; without
+// of, of another one.
+type timesChange struct {
+	of     *openFile
+	before timesSet // what was there before
+	noted  timesSet // by the last attempt; zero if none came so far
+}
+
+// note notes that the transaction that stores n sets the time, within that. Writes that
+// come while it runs are before or after it.
+func (c *timesChange) note(n *record.Inode) {
+	if c.of == nil {
+		return
+	}
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if c.of.times != c.noted { // by an attempt before
+		c.before = c.of.times
+	}
+	c.noted = timesSet{c.of.turn, n.CtimeNS}
+	c.of.times = c.noted
+}
+
+// undo follows a transaction that had no effect.
+func (c *timesChange) undo() {
+	if c.of == nil {
+		return
+	}
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	if c.of.times == c.noted {
+		c.of.times = c.before
+	}
+}

@@ -49,7 +49,6 @@ func (s *Store) Collect(ctx context.Context, before func(context.Context) (int, 
 	if err != nil && (ctx.Err() != nil || errors.Is(err, session.ErrReading)) {
 		return done, err // the queue would wait for the same read
 	}
-	// What it could not do keeps nothing in the queue.
 	if staged := s.collectStaging(ctx); staged != nil {
 		return done, cmp.Or(err, staged)
 	}
