@@ -52,7 +52,9 @@
 // ErrTxTooLarge. Nothing is ever split silently; Limits returns the numbers.
 //
 // Unknown outcomes: when an engine cannot tell whether a commit happened,
-// Update returns ErrUnavailable, never nil and never a definite failure.
+// Update returns ErrUnavailable, never nil and never a definite failure. Where no other
+// process can use the store (Cluster.Exclusive), it has happened by then, or it does not
+// before the store is opened again.
 //
 // # Contract of Blobs
 //

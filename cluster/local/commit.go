@@ -3,12 +3,14 @@ package local
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
 	"ogw/cluster/local/internal/ioerr"
 	"ogw/cluster/local/internal/record"
 	"ogw/cluster/local/internal/tail"
+	"ogw/cluster/local/internal/watchdog"
 
 	"github.com/cockroachdb/pebble/v2"
 )
@@ -19,6 +21,23 @@ type applyOptions struct {
 	reads   *occ.ReadSet // nil: cannot conflict
 	after   uint64       // reads were made at this version or later
 	relaxed bool
+	caller  *caller // nil: waits for the end, whatever comes
+}
+
+// caller is who waits for a commit, until the disk hangs.
+type caller struct {
+	applying sync.Mutex // held while the commit is applied
+	gone     bool
+}
+
+// leave decides whether the commit is one: on return it is visible, or will never be applied. So
+// what the process remembers of the store, and makes forgotten when a commit ends, is not outdated
+// later by one that nobody waits for. One that is just being applied may be in the tail or in
+// Pebble, and cannot be taken back: it is waited for, and there is one at a time.
+func (c *caller) leave() {
+	c.applying.Lock()
+	defer c.applying.Unlock()
+	c.gone = true
 }
 
 // committed is what apply returns about a commit.
@@ -51,6 +70,14 @@ func (kv *KV) apply(b *pebble.Batch, o applyOptions) (c committed, ok bool, err 
 	if o.reads != nil && kv.history.Conflicts(o.reads, o.after) {
 		b.Close()
 		return c, false, nil
+	}
+	if o.caller != nil {
+		o.caller.applying.Lock()
+		defer o.caller.applying.Unlock()
+		if o.caller.gone {
+			b.Close()
+			return c, false, watchdog.ErrHangs
+		}
 	}
 	version := kv.allocated.Load() + 1
 	use := kv.durability.use(&o, b.Len())

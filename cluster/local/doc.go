@@ -81,7 +81,9 @@
 // A disk may neither write nor fail. Whoever waits for it, for metadata or data, is told so after
 // watchdog.Limit, with an unknown outcome; what waits goes on, and as long as it does, new
 // changes are refused (package watchdog). The first ones, until they have lasted a tick, wait in
-// their callers' goroutines, and these for the disk. Close ends all the same, and leaves the lock
+// their callers' goroutines, and these for the disk. So does the commit that is being applied, one
+// at a time; those that wait for their turn are none once their callers were told (caller.leave):
+// caches would not learn of them. Close ends all the same, and leaves the lock
 // to the end of the process. Reads of what memory does not have wait in the kernel.
 //
 // What Pebble's checksums cannot show, that a whole file is an older one or

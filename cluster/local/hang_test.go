@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"ogw/cluster"
 	"ogw/cluster/local/internal/record"
 	"ogw/cluster/local/internal/watchdog"
+	ns "ogw/vfs"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -23,6 +25,7 @@ import (
 // hangFS lets calls wait until it is released, as a disk that neither works nor fails.
 type hangFS struct {
 	which func(errorfs.Op) bool
+	waits atomic.Bool // a call does, or did
 
 	mu      sync.Mutex
 	hanging bool
@@ -41,6 +44,7 @@ func (h *hangFS) MaybeError(op errorfs.Op) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for h.hanging && h.which(op) {
+		h.waits.Store(true)
 		h.goOn.Wait()
 	}
 	return nil
@@ -87,7 +91,16 @@ func (h *hangFS) hangAt(t *testing.T, c *cluster.Cluster, commit func() error) <
 	h.hang(true)
 	first := make(chan error, 1)
 	go func() { first <- commit() }()
-	waitFor(t, "the disk is slow", c.KV.(*KV).health.Disk.Slow)
+	// What a busy machine made slow before it hung may end, and the disk is well for a tick.
+	var since time.Time
+	waitFor(t, "the disk is slow", func() bool {
+		if !h.waits.Load() || !c.KV.(*KV).health.Disk.Slow() {
+			since = time.Time{}
+		} else if since.IsZero() {
+			since = time.Now()
+		}
+		return !since.IsZero() && time.Since(since) > testPatience/4
+	})
 	return first
 }
 
@@ -127,16 +140,17 @@ func TestDiskHangs(t *testing.T) {
 				}
 				return err
 			})
-			var commits sync.WaitGroup
-			for i := range 10 {
-				commits.Go(func() {
-					err := ends(t, "a commit", func() error { return set(durable + 1 + i) })
-					if !errors.Is(err, cluster.ErrUnavailable) && (err != nil || name != "tail") { // the log has it then
-						t.Errorf("a commit: %v", err)
-					}
-				})
+			const commits = 10
+			ended := make(chan error, commits)
+			for i := range commits {
+				go func() { ended <- set(durable + 1 + i) }()
 			}
-			commits.Wait()
+			for range commits - 1 { // one may be being applied
+				err := ends(t, "a commit", func() error { return <-ended })
+				if !errors.Is(err, cluster.ErrUnavailable) && (err != nil || name != "tail") { // the log has it then
+					t.Errorf("a commit: %v", err)
+				}
+			}
 			waitFor(t, "the disk hangs", func() bool { return c.KV.(*KV).health.Err() != nil })
 			began := time.Now()
 			if err := set(durable); !errors.Is(err, cluster.ErrUnavailable) || time.Since(began) > testPatience/2 {
@@ -153,6 +167,9 @@ func TestDiskHangs(t *testing.T) {
 			// What hung first may have been a sync in the background; then the commit is told, too.
 			if err := <-first; err != nil && !errors.Is(err, watchdog.ErrHangs) {
 				t.Errorf("the first commit, when the disk answers: %v", err)
+			}
+			if err := ends(t, "the last commit", func() error { return <-ended }); err != nil && !errors.Is(err, cluster.ErrUnavailable) {
+				t.Errorf("the last commit: %v", err)
 			}
 			waitFor(t, "the disk answers", func() bool { return c.KV.(*KV).health.Err() == nil })
 			for i := range 2 * durable {
@@ -267,14 +284,7 @@ func TestHangsInBackground(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var waits atomic.Bool
-			fs, hung := newMem(t), newHangFS(func(op errorfs.Op) bool {
-				if !syncs(op) {
-					return false
-				}
-				waits.Store(true)
-				return true
-			})
+			fs, hung := newMem(t), newHangFS(syncs)
 			defer hung.hang(false)
 			o := memOptions(errorfs.Wrap(fs, hung))
 			o.patience, o.markEvery = testPatience, time.Hour
@@ -288,7 +298,7 @@ func TestHangsInBackground(t *testing.T) {
 			hung.hang(true)
 			var background sync.WaitGroup
 			background.Go(func() { wait(kv) })
-			waitFor(t, "it waits for the disk", waits.Load)
+			waitFor(t, "it waits for the disk", hung.waits.Load)
 			if err := ends(t, "Sync", func() error { return kv.Sync(ctx) }); !errors.Is(err, watchdog.ErrHangs) {
 				t.Errorf("Sync: %v", err)
 			}
@@ -339,10 +349,158 @@ func TestRelaxedBoundAfterHang(t *testing.T) {
 	kv.durability.mu.Unlock()
 	kv.durability.timedSync()
 	hung.hang(false)
-	if err := <-first; err != nil {
-		t.Errorf("the first sync: %v", err)
-	}
+	<-first
 	waitFor(t, "the log has it", func() bool { return kv.durability.logged.Load() >= answered })
+}
+
+// TestHangsDecided: a change that ended with an unknown outcome because the disk hung has happened by
+// then, or never will: open files show what the store has, and who opens a file that was to be
+// removed keeps it.
+func TestHangsDecided(t *testing.T) {
+	changes := map[string]func(*ns.FS) error{
+		"put": func(n *ns.FS) error {
+			_, err := n.PutObject(ctx, ns.ObjectName{Bucket: "bucket", Key: "f"}, strings.NewReader("another"), ns.PutOptions{Size: 7})
+			return err
+		},
+		"unlink": func(n *ns.FS) error {
+			dir, err := n.Resolve(cluster.Relaxed(ctx), ns.Root, "bucket", true)
+			if err != nil {
+				return err
+			}
+			return n.Unlink(ctx, ns.Root, dir.Ino, "f")
+		},
+	}
+	for name, change := range changes {
+		for _, waiting := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s waiting=%v", name, waiting), func(t *testing.T) {
+				t.Parallel()
+				hangsDecided(t, waiting, change)
+			})
+		}
+	}
+}
+
+// hangsDecided makes the change while the disk hangs: it is being applied, or waiting for one that is.
+func hangsDecided(t *testing.T, waiting bool, change func(*ns.FS) error) {
+	var log, tail, waits atomic.Bool // which hang; a write of the tail does
+	log.Store(true)
+	hung := newHangFS(func(op errorfs.Op) bool {
+		if tail.Load() && op.Kind == errorfs.OpFileWriteAt && strings.HasSuffix(op.Path, "/"+record.TailFile) {
+			waits.Store(true)
+			return true
+		}
+		return log.Load() && syncsOf(".log")(op)
+	})
+	defer hung.hang(false)
+	o := memOptions(errorfs.Wrap(newMem(t), hung))
+	o.patience, o.markEvery = 2*testPatience, time.Hour
+	c := openAt(t, o)
+	kv := c.KV.(*KV)
+	n, err := ns.Open(ctx, c, ns.Config{NoBackground: true, Async: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close(ctx)
+	if _, err := n.CreateBucket(ctx, "bucket", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.PutObject(ctx, ns.ObjectName{Bucket: "bucket", Key: "f"}, strings.NewReader("content"), ns.PutOptions{Size: 7}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := n.Resolve(ctx, ns.Root, "bucket/f", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(what string) (f *ns.File, shows func() string) {
+		f, err := n.Open(cluster.Relaxed(ctx), ns.Root, a.Ino, ns.OpenRead|ns.OpenWrite)
+		if errors.Is(err, ns.ErrStale) {
+			return nil, func() string { return "" }
+		}
+		if err != nil {
+			t.Fatalf("open %s: %v", what, err)
+		}
+		return f, func() string {
+			b := make([]byte, 10)
+			read, err := f.ReadAt(cluster.Relaxed(ctx), b, 0)
+			if err != nil && !errors.Is(err, io.EOF) {
+				t.Errorf("read %s: %v", what, err)
+			}
+			return string(b[:read])
+		}
+	}
+	var before func() string
+	if !strings.Contains(t.Name(), "unlink") { // else it becomes an orphan in any case
+		f, shows := open("before")
+		defer f.Close(ctx)
+		before = shows
+		before()
+	}
+
+	first := hung.hangAt(t, c, func() error { return kv.health.Disk.Run(kv.durability.sync) })
+	tail.Store(true)
+	written := make(chan error, 1)
+	if waiting {
+		go func() {
+			written <- kv.Update(cluster.Relaxed(ctx), func(txn cluster.Txn) error { return txn.Set([]byte("k"), nil) })
+		}()
+		waitFor(t, "a commit is being applied", waits.Load)
+	}
+	changed := make(chan error, 1)
+	go func() { changed <- change(n) }()
+	waitFor(t, "the disk hangs", func() bool { return kv.health.Disk.Err() != nil })
+	var outcome error
+	if waiting {
+		outcome = ends(t, "the change", func() error { return <-changed })
+	} else {
+		waitFor(t, "the change is being applied", waits.Load)
+		select {
+		case outcome = <-changed: // then it was taken back
+		case <-time.After(testPatience / 2):
+			hung.hang(false)
+			outcome = ends(t, "the change, when the disk answers", func() error { return <-changed })
+		}
+	}
+	if outcome != nil && !errors.Is(outcome, ns.ErrUnavailable) {
+		t.Errorf("the change: %v", outcome)
+	}
+	f, after := open("after it")
+	shown := after()
+	if before != nil && before() != shown {
+		t.Errorf("an open file shows %q, the store has %q", before(), shown)
+	}
+	log.Store(false)
+	hung.hang(true)
+	<-first
+	waitFor(t, "the disk answers", func() bool { return kv.health.Err() == nil })
+	hung.hang(false)
+	if waiting {
+		if err := <-written; err != nil && !errors.Is(err, cluster.ErrUnavailable) {
+			t.Error(err)
+		}
+	}
+	for range 20 { // whoever waited had a turn
+		if err := setter(c)(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if late, now := open("in the end"); now() != shown {
+		t.Errorf("the store has %q, and had %q when the change ended: %v", now(), shown, outcome)
+	} else if late != nil {
+		late.Close(ctx)
+	}
+	if f == nil {
+		return
+	}
+	defer f.Close(ctx)
+	if after() != shown {
+		t.Errorf("an open file shows %q, and showed %q when the change ended", after(), shown)
+	}
+	if _, err := f.WriteAt(ctx, []byte("X"), 0); err != nil {
+		t.Errorf("write to the file that is open: %v", err)
+	}
+	if err := f.Sync(ctx); err != nil {
+		t.Errorf("sync of the file that is open: %v", err)
+	}
 }
 
 // TestCloseHangs: Close of a store whose disk does not answer returns, with an error.

@@ -193,8 +193,11 @@ func (kv *KV) attempt(ctx context.Context, fn func(cluster.Txn) error, hasty boo
 		kv.durability.waiting.Add(1)
 		defer kv.durability.waiting.Add(-1)
 	}
-	o := applyOptions{keys: keys, values: values, reads: reads, after: version, relaxed: relaxed}
-	done, _, err = watchdog.Do(kv.health.Disk, func() (bool, error) { return kv.commitBatch(batch, o) })
+	o := applyOptions{keys: keys, values: values, reads: reads, after: version, relaxed: relaxed, caller: new(caller)}
+	done, ended, err := watchdog.Do(kv.health.Disk, func() (bool, error) { return kv.commitBatch(batch, o) })
+	if ended != nil {
+		o.caller.leave()
+	}
 	return done, err
 }
 
