@@ -32,6 +32,9 @@ func (fs *FS) objectInfo(r cluster.Reader, key string, n *record.Inode) (ObjectI
 // returns how many were not shown, MissingUser among them.
 func (info *ObjectInfo) ShowUser(limit int, show func(name, value string) bool) (missing int) {
 	missing = info.MissingUser
+	if len(info.Meta.User) == 0 {
+		return missing // most objects: sorting costs allocations
+	}
 	for _, name := range slices.Sorted(maps.Keys(info.Meta.User)) {
 		value := info.Meta.User[name]
 		if size := len(name) + len(value); size <= limit && show(name, value) {

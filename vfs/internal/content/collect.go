@@ -36,8 +36,8 @@ func (s *Store) collectBatch() int {
 }
 
 // Collect runs one pass of the collector: what is queued for deletion goes. Of several
-// gateways one does it. before is called first: it may queue more. It returns how many
-// entries of the queue it finished, and before as well.
+// gateways one does it. before is called first: it may queue more, and if it fails it keeps
+// nothing in the queue. Collect returns how many entries both of them finished.
 func (s *Store) Collect(ctx context.Context, before func(context.Context) (int, error)) (int, error) {
 	s.collecting.Lock()
 	defer s.collecting.Unlock()
