@@ -83,7 +83,7 @@ func samples(t *testing.T) map[string]sample {
 	locks.Held[lock.Range] = []lock.Lock{{Owner: first, Type: lock.Exclusive, Start: 5, End: 8, PID: 7}}
 	locks.Waiting = []lock.Waiter{{Space: lock.Flock, Lock: lock.Lock{Owner: second, End: lock.EOF, PID: 8}, Ticket: 38}}
 	nfs := lock.Owner{Client: lock.RemotePrefix + "m s h", ID: "a"}
-	remote := record.FileLocks{Holders: map[lock.Owner]record.LockHolder{nfs: {Closing: 40}}}
+	remote := record.FileLocks{Holders: map[lock.Owner]record.LockHolder{nfs: {Untold: []record.UntoldGrant{{Ticket: 40, End: 8}}}}}
 	remote.Held[lock.Range] = []lock.Lock{{Owner: nfs, End: 8, Era: 3}}
 	reserved := record.FileLocks{Holders: map[lock.Owner]record.LockHolder{nfs: {}}}
 	reserved.Held[lock.Share] = []lock.Lock{{Owner: nfs, Type: lock.Reserve(1, 2), End: lock.EOF, Era: 3}}

@@ -81,15 +81,15 @@ func (f *File) GrantNext(closed func(Space) bool) (w Waiter, before []Lock, ok b
 			continue
 		}
 		f.Waiting = slices.Delete(f.Waiting, i, i+1)
-		before = f.owned(w.Space, &w.Lock)
+		before = f.Owned(w.Space, &w.Lock)
 		f.Held[w.Space] = set(f.Held[w.Space], w.Lock)
 		return w, before, true
 	}
 	return Waiter{}, nil, false
 }
 
-// owned returns what the owner of l has of its range.
-func (f *File) owned(s Space, l *Lock) (own []Lock) {
+// Owned returns what the owner of l has of its range.
+func (f *File) Owned(s Space, l *Lock) (own []Lock) {
 	for _, h := range f.Held[s] {
 		if h.Owner == l.Owner && h.overlaps(l) {
 			h.Start, h.End = max(h.Start, l.Start), min(h.End, l.End)

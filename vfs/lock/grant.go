@@ -11,7 +11,7 @@ type grant struct {
 // and so does what it had stronger before: others may have been let in.
 func (g *grant) undo(f *File) {
 	l := &g.lock
-	for _, h := range f.owned(g.space, l) {
+	for _, h := range f.Owned(g.space, l) {
 		if h.Type != l.Type || h.Era != l.Era {
 			continue
 		}

@@ -29,7 +29,7 @@ type Requests interface {
 	// called exactly once, with nil when the lock is held, unless cancel returns true
 	// before. cancel also gives up what a remote client was granted, at once or later: it
 	// does not know of it. What it held of the range before stays its own. Remotes give
-	// up nothing then, nor if it asked for anything since. ctx is that of the call.
+	// up nothing then, nor if it was granted or unlocked any of it otherwise. ctx is that of the call.
 	LockFunc(ctx context.Context, ino uint64, s Space, l Lock, done func(error)) (cancel func() bool, waiting bool, err error)
 	// Reclaim is TryLock for a lock that the owner held before a restart.
 	Reclaim(ctx context.Context, ino uint64, s Space, l Lock) error

@@ -227,7 +227,7 @@ func (m *Manager) grantLocked(ino uint64, s Space, l Lock, done func(error)) (w 
 	var before []Lock
 	unaware := done != nil && l.Owner.Remote()
 	if unaware {
-		before = f.owned(s, &l)
+		before = f.Owned(s, &l)
 	}
 	m.change(ino, f, s, l.Owner.Client, func() { granted = f.Try(s, l) })
 	switch {

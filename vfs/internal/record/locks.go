@@ -15,7 +15,9 @@ import (
 // Value: version byte; owners, held ranges, waiting requests and ended ones, each list with
 // its length before it. Numbers are uvarints unless stated.
 //
-//	owner    gateway(8), closing(8), client, ID: strings with their length before them
+//	owner    gateway(8), closing(8), client, ID: strings with their length before them. One
+//	         without names is no owner: its ID lists what the one before was granted (Untold),
+//	         each ticket(8), space(1), start, last minus start. Programs that do not know it drop it
 //	range    owner (its index), flags: 1 exclusive, 2 flock, 4 share reservation, for what: 16
 //	         reading, 32 writing, what nobody else may: 64 reading, 128 writing; start, last minus
 //	         start, PID, or of a remote client the era
@@ -36,9 +38,18 @@ type FileLocks struct {
 type LockHolder struct {
 	Gateway uint64 // without it, the locks are none; 0: they need none, as those of remote clients
 	// Closing is a random number while a descriptor of the owner was closed, maybe its
-	// last; 0 for none. Of a remote client it is the ticket by which the owner was granted
-	// something last, until it asks for anything else.
+	// last; 0 for none, and of remote clients, where the number of the last of Untold stands.
 	Closing uint64
+	// Untold is, of a remote client, what was granted to requests that may wait, and that it is not
+	// known to have learned in another way, in order.
+	Untold []UntoldGrant
+}
+
+// UntoldGrant is what was granted to a request.
+type UntoldGrant struct {
+	Ticket     uint64
+	Space      lock.Space
+	Start, End uint64
 }
 
 // EndedWait is a request that waited in vain.
@@ -100,22 +111,25 @@ func (r *FileLocks) Idle() bool { return r.Len()+len(r.Ended) == 0 }
 
 // Encode returns the value.
 func (r *FileLocks) Encode() []byte {
-	var owners []lock.Owner
-	index := make(map[lock.Owner]int)
+	var owners []byte
+	n, index := 0, make(map[lock.Owner]int)
 	for _, l := range r.all() {
-		if _, known := index[l.Owner]; !known {
-			index[l.Owner] = len(owners)
-			owners = append(owners, l.Owner)
+		if _, known := index[l.Owner]; known {
+			continue
+		}
+		index[l.Owner] = n
+		n++
+		h := r.Holders[l.Owner]
+		if k := len(h.Untold); k > 0 {
+			n++
+			h.Closing = h.Untold[k-1].Ticket
+			owners = appendOwner(owners, l.Owner, h)
+			owners = appendOwner(owners, lock.Owner{ID: untoldText(h.Untold)}, LockHolder{})
+		} else {
+			owners = appendOwner(owners, l.Owner, h)
 		}
 	}
-	b := binary.AppendUvarint([]byte{locksVersion}, uint64(len(owners)))
-	for _, o := range owners {
-		h := r.Holders[o]
-		b = binary.BigEndian.AppendUint64(b, h.Gateway)
-		b = binary.BigEndian.AppendUint64(b, h.Closing)
-		b = append(binary.AppendUvarint(b, uint64(len(o.Client))), o.Client...)
-		b = append(binary.AppendUvarint(b, uint64(len(o.ID))), o.ID...)
-	}
+	b := append(binary.AppendUvarint([]byte{locksVersion}, uint64(n)), owners...)
 	b = binary.AppendUvarint(b, uint64(r.Len()-len(r.Waiting)))
 	for s := range r.Held {
 		for i := range r.Held[s] {
@@ -135,6 +149,35 @@ func (r *FileLocks) Encode() []byte {
 		b = append(binary.BigEndian.AppendUint64(b, e.Gateway), e.Why)
 	}
 	return b
+}
+
+func appendOwner(b []byte, o lock.Owner, h LockHolder) []byte {
+	b = binary.BigEndian.AppendUint64(b, h.Gateway)
+	b = binary.BigEndian.AppendUint64(b, h.Closing)
+	b = append(binary.AppendUvarint(b, uint64(len(o.Client))), o.Client...)
+	return append(binary.AppendUvarint(b, uint64(len(o.ID))), o.ID...)
+}
+
+func untoldText(list []UntoldGrant) string {
+	var b []byte
+	for _, u := range list {
+		b = append(binary.BigEndian.AppendUint64(b, u.Ticket), byte(u.Space))
+		b = binary.AppendUvarint(binary.AppendUvarint(b, u.Start), u.End-u.Start)
+	}
+	return string(b)
+}
+
+// untold is the inverse of untoldText.
+func (d *locksReader) untold(text string) (list []UntoldGrant) {
+	in := locksReader{b: []byte(text)}
+	for len(in.b) > 0 && !in.bad {
+		u := UntoldGrant{Ticket: in.fixed(), Space: lock.Space(in.byte()), Start: in.number()}
+		u.End = u.Start + in.number()
+		in.bad = in.bad || u.Space >= lock.Spaces || u.End < u.Start || u.End > lock.EOF
+		list = append(list, u)
+	}
+	d.bad = d.bad || in.bad || len(list) == 0
+	return list
 }
 
 // all returns all ranges, held and waiting.
@@ -179,8 +222,14 @@ func DecodeFileLocks(b []byte) (*FileLocks, error) {
 	owners := make([]lock.Owner, d.count(18))
 	for i := range owners {
 		h := LockHolder{Gateway: d.fixed(), Closing: d.fixed()}
-		owners[i] = lock.Owner{Client: d.string(), ID: d.string()}
-		r.Holders[owners[i]] = h
+		o := lock.Owner{Client: d.string(), ID: d.string()}
+		if owners[i] = o; o.Client == "" && i > 0 && owners[i-1].Remote() {
+			o = owners[i-1]
+			h = LockHolder{Gateway: r.Holders[o].Gateway, Untold: d.untold(owners[i].ID)}
+		} else if o.Remote() && h.Closing != 0 { // whatever it was of: programs of before note that alone
+			h.Untold, h.Closing = []UntoldGrant{{Ticket: h.Closing, End: lock.EOF}}, 0
+		}
+		r.Holders[o] = h
 	}
 	holds := make(map[lock.Owner]bool)
 	for range d.count(5) {

@@ -37,3 +37,27 @@ func TestShareFlags(t *testing.T) {
 		}
 	}
 }
+
+// What an owner may not know of is read as it was written; what programs of before wrote of it is all
+// of the file; and what makes no sense is none.
+func TestUntold(t *testing.T) {
+	o, p := lock.Owner{Client: lock.RemotePrefix + "m s h", ID: "a"}, lock.Owner{Client: lock.RemotePrefix + "m s h", ID: "b"}
+	f := &FileLocks{Holders: map[lock.Owner]LockHolder{o: {Untold: []UntoldGrant{{Ticket: 7, Start: 5, End: 8}, {Ticket: 9, Space: lock.Share, End: lock.EOF}}}, p: {}},
+		Waits: map[uint64]uint64{}}
+	f.Held[lock.Range] = []lock.Lock{{Owner: o, End: 8, Era: 3}, {Owner: p, Start: 10, End: 12, Era: 3}}
+	b := f.Encode()
+	if got, err := DecodeFileLocks(b); err != nil || !reflect.DeepEqual(got, f) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	before := &FileLocks{Holders: map[lock.Owner]LockHolder{o: {Closing: 7}, p: {}}}
+	before.Held = f.Held
+	got, err := DecodeFileLocks(before.Encode())
+	if want := (LockHolder{Untold: []UntoldGrant{{Ticket: 7, End: lock.EOF}}}); err != nil || !reflect.DeepEqual(got.Holders[o], want) {
+		t.Errorf("of before: %+v, %v", got, err)
+	}
+	at := bytes.Index(b, []byte{9, byte(lock.Share)})
+	b[at+1] = byte(lock.Spaces)
+	if _, err := DecodeFileLocks(b); !errors.Is(err, fserr.ErrCorrupt) {
+		t.Errorf("a space that there is none of: %v", err)
+	}
+}

@@ -64,10 +64,11 @@
 //   - What left the queue, and is not among the ended ones, was granted, and may have been
 //     given up since, at another gateway: the client is told only of what it holds
 //     (Holds), and asks again otherwise.
-//   - LockHolder.Closing is the ticket of the last grant of a request that may wait, at once or
-//     from the queue, if that was of what the owner had nothing of, until it asks for anything
-//     else: who could not tell the client, or learns that it cancelled, gives up only that. So
-//     does, late, whose request ended without an answer.
+//   - LockHolder.Untold are the grants of requests that may wait, at once or from the queue, if
+//     the owner knew of nothing that it had of the range, until it is granted any of that by a
+//     request that does not wait, or unlocks any: who could not tell the client, or learns that it
+//     cancelled, gives up only that, but for what another of them is of, too. So does, late, whose
+//     request ended without an answer. Gateways of a version before know the last one alone.
 //   - 'X' says for each of its files how much it has there, and changes with 'L'. A release
 //     finds the files by it; the part of a machine is counted by it (machines.go): when
 //     this process meets it, and again after learnAfter more.

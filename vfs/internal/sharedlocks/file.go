@@ -1,7 +1,6 @@
 package sharedlocks
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -53,32 +52,30 @@ type late struct {
 	spares []waited
 }
 
-// waited is the range of a request.
-type waited struct {
-	ticket, start, end uint64
-}
-
 func (u *late) whole() bool { return u.ticket != 0 || u.start == 0 && u.end == lock.EOF }
 
 // apply gives up what is late, but for what of it was granted to spares.
 func (u *late) apply(s *state, spares []waited) {
-	if u.ticket != 0 && (s.withdraw(u.ticket) || !u.fresh || u.owner.Remote() && !unreported(s.FileLocks, u.owner, u.ticket)) {
+	var keep []waited
+	switch {
+	case u.ticket == 0:
+	case s.withdraw(u.ticket):
 		return
-	}
-	start := u.start
-	for _, w := range spares { // in order
-		if w.start > u.end || w.end < start || slices.ContainsFunc(s.Waiting, func(x lock.Waiter) bool { return x.Ticket == w.ticket }) {
-			continue
-		}
-		if w.start > start {
-			s.Unset(u.space, u.owner, start, w.start-1)
-		}
-		if w.end >= u.end {
+	case u.owner.Remote():
+		others, untold := takeBack(s.FileLocks, u.space, u.owner, u.ticket)
+		if !untold {
 			return
 		}
-		start = w.end + 1
+		keep = others
+	case !u.fresh:
+		return
 	}
-	s.Unset(u.space, u.owner, start, u.end)
+	for _, w := range spares {
+		if !slices.ContainsFunc(s.Waiting, func(x lock.Waiter) bool { return x.Ticket == w.ticket }) {
+			keep = append(keep, w)
+		}
+	}
+	unsetBut(s.FileLocks, u.space, &lock.Lock{Owner: u.owner, Start: u.start, End: u.end}, keep)
 }
 
 // due is what is late, as a transaction that begins now is to give it up.
@@ -99,14 +96,13 @@ func (f *file) dues() []due {
 	return list
 }
 
-// waits returns what an owner waits for, in order. Under mu.
+// waits returns what an owner waits for. Under mu.
 func (f *file) waits(s lock.Space, o lock.Owner) (list []waited) {
 	for _, w := range f.waiters {
 		if w.space == s && w.lock.Owner == o {
 			list = append(list, waited{w.ticket, w.lock.Start, w.lock.End})
 		}
 	}
-	slices.SortFunc(list, func(a, b waited) int { return cmp.Compare(a.start, b.start) })
 	return list
 }
 

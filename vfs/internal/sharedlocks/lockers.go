@@ -26,13 +26,6 @@ func closeOf(f *record.FileLocks, o lock.Owner) uint64 {
 	return f.Holders[o].Closing
 }
 
-// unreported reports whether a ticket is what an owner, of a remote client, was granted
-// something for, and it has asked no gateway for anything since.
-func unreported(f *record.FileLocks, o lock.Owner, ticket uint64) bool {
-	h, ok := f.Holders[o]
-	return ok && h.Closing == ticket
-}
-
 // same reports whether a request is for what l is.
 func same(w *lock.Waiter, s lock.Space, l *lock.Lock) bool {
 	return w.Space == s && w.Lock.Owner == l.Owner && w.Lock.Type == l.Type && w.Lock.Start == l.Start && w.Lock.End == l.End

@@ -85,7 +85,7 @@ func (t *Table) unlockRemote(ctx context.Context, ino uint64, space lock.Space, 
 				s.dismiss(w.Ticket, record.EndDismissed)
 			}
 		}
-		s.opened(l.Owner)
+		noteTold(s.FileLocks, space, &l)
 		s.Unset(space, l.Owner, l.Start, l.End)
 		return nil
 	}})
@@ -165,7 +165,7 @@ func (t *Table) goes(client string, keep uint32) (stay func()) {
 
 // cancel withdraws a request and reports whether it was still waiting. If the store does not
 // say, it is withdrawn late. What a remote client was granted for it, at once or later, is given
-// up, unless it asked for anything since, or had a part of it before.
+// up, unless it was granted or unlocked any of it otherwise, or had a part of it before.
 func (t *Table) cancel(ino uint64, w *waiter) bool {
 	ctx, stop := context.WithTimeout(t.ctx, endTimeout)
 	defer stop()
@@ -176,8 +176,8 @@ func (t *Table) cancel(ino uint64, w *waiter) bool {
 		list, err = t.run(ctx, f, change{do: func(s *state) error {
 			if withdrawn = s.withdraw(w.ticket); withdrawn {
 				s.ended[w.ticket] = nil
-			} else if o := w.lock.Owner; o.Remote() && w.fresh && unreported(s.FileLocks, o, w.ticket) {
-				s.Unset(w.space, o, w.lock.Start, w.lock.End)
+			} else if others, untold := takeBack(s.FileLocks, w.space, w.lock.Owner, w.ticket); untold {
+				unsetBut(s.FileLocks, w.space, &w.lock, others)
 			}
 			return nil
 		}})

@@ -79,6 +79,7 @@ func (s *state) rebooted(client string, keep uint32) (more bool) {
 	for space := range s.Held {
 		s.UnsetClient(lock.Space(space), client, keep)
 	}
+	noteKnown(s.FileLocks, func(o lock.Owner) bool { return o.Client == client }) // of which era the rest is, nobody can say
 	for _, w := range slices.Clone(s.Waiting) {
 		if !w.Lock.Before(client, keep) {
 			continue

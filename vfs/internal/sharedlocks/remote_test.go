@@ -168,6 +168,73 @@ func TestRemoteNotTaken(t *testing.T) {
 	})
 }
 
+// What several requests of one process were granted, by one release or by one after the other, is given
+// up with each that the client does not take, in any order, and no other; where they overlap, with the
+// last one.
+func TestRemoteNotTakenTwo(t *testing.T) {
+	onStore(t, func(t *testing.T, s *store) {
+		a, b := s.open(), s.open()
+		p, m := remote("10.0.0.1", "1"), owner(b, "1")
+		unlock := func(start, end uint64) {
+			must(t, b.Unlock(bg, 1, lock.Range, lock.Lock{Owner: m, Start: start, End: end}))
+		}
+		held := func() (list []lock.Lock) {
+			entries, _, err := b.List(bg, 10, func(*lock.Entry) bool { return true })
+			must(t, err)
+			for i := range entries {
+				list = append(list, entries[i].Lock)
+			}
+			return list
+		}
+		for name, c := range map[string]struct {
+			second, of lock.Lock // of: what of it is left when the first is cancelled
+			since      func()
+			left       []lock.Lock
+		}{
+			"apart":   {second: rng(p, 20, 29), of: rng(p, 20, 29)},
+			"beside":  {second: rng(p, 10, 29), of: rng(p, 10, 29)},
+			"overlap": {second: rng(p, 5, 29), of: rng(p, 5, 29)},
+			"asks for another": {second: rng(p, 20, 29), of: rng(p, 20, 29),
+				since: func() { must(t, b.TryLock(bg, 1, lock.Range, rng(p, 50, 59))) }, left: []lock.Lock{rng(p, 50, 59)}},
+		} {
+			for _, first := range []bool{true, false} {
+				for _, how := range []string{"one release", "two", "away"} {
+					must(t, b.TryLock(bg, 1, lock.Range, exclusive(m)))
+					got1, cancel1 := waits(t, a, 1, lock.Range, rng(p, 0, 9))
+					got2, cancel2 := waits(t, a, 1, lock.Range, c.second)
+					if how == "two" {
+						unlock(0, 9)
+					}
+					unlock(0, lock.EOF)
+					must(t, errors.Join(<-got1, <-got2))
+					if c.since != nil {
+						c.since()
+					}
+					if !first {
+						cancel1, cancel2 = cancel2, cancel1
+					}
+					a.away.Store(how == "away")
+					cancel1()
+					if first && how != "away" {
+						if got, want := held(), append([]lock.Lock{c.of}, c.left...); !slices.Equal(got, want) {
+							t.Errorf("%s, %s: after the first %+v, want %+v", name, how, got, want)
+						}
+					}
+					cancel2()
+					a.away.Store(false)
+					a.settleDoubts()
+					time.Sleep(2 * time.Second)
+					if got := held(); !slices.Equal(got, c.left) {
+						t.Errorf("%s, the first first: %v, %s: %+v are left", name, first, how, got)
+					}
+					must(t, b.Unlock(bg, 1, lock.Range, lock.Lock{Owner: p, End: lock.EOF}))
+				}
+			}
+		}
+		s.empty(a, b)
+	})
+}
+
 // What a request that may wait was granted at once, and its client does not want any more, is
 // given up as what was granted later: no more than that, and not if the client asked since.
 func TestRemoteGrantedAtOnce(t *testing.T) {

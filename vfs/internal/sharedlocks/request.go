@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"ogw/cluster"
@@ -155,10 +154,8 @@ func (w *waiter) request(s *state, a *asked) error {
 	o := w.lock.Owner
 	s.opened(o)
 	s.supersede(w.space, &w.lock)
-	fresh := !slices.ContainsFunc(s.Held[w.space], func(h lock.Lock) bool {
-		return h.Owner == o && h.Start <= w.lock.End && w.lock.Start <= h.End
-	})
-	w.fresh = o.Remote() || w.space == lock.Flock || fresh
+	before := s.Owned(w.space, &w.lock)
+	w.fresh = o.Remote() || w.space == lock.Flock || len(before) == 0
 	if h, ok := s.Holders[o]; ok { // reclaimed: all that it has
 		h.Gateway = voucher(s.me, o)
 		s.Holders[o] = h
@@ -170,8 +167,11 @@ func (w *waiter) request(s *state, a *asked) error {
 		return errTooMany
 	}
 	if a.granted = s.take(w.space, w.lock); a.granted {
-		if w.done != nil && o.Remote() && fresh { // what it held before, it knows of
-			s.Holders[o] = record.LockHolder{Closing: w.ticket}
+		switch {
+		case !o.Remote():
+		case w.done == nil:
+			noteTold(s.FileLocks, w.space, &w.lock)
+		case noteGranted(s.FileLocks, w.space, &w.lock, w.ticket, before):
 			a.untold = w
 		}
 		return nil

@@ -199,7 +199,9 @@ func (s *state) take(space lock.Space, l lock.Lock) bool {
 		return false
 	}
 	s.ranges = s.ranges || space == lock.Range
-	s.Holders[l.Owner] = record.LockHolder{Gateway: voucher(s.me, l.Owner)}
+	h := s.Holders[l.Owner]
+	h.Gateway, h.Closing = voucher(s.me, l.Owner), 0
+	s.Holders[l.Owner] = h
 	return true
 }
 
@@ -278,15 +280,12 @@ func (s *state) wake() error {
 		w, before, _ := s.GrantNext(open)
 		s.ranges = s.ranges || w.Space == lock.Range
 		h, holds := s.Holders[w.Lock.Owner]
-		switch h.Closing = 0; {
-		case w.Lock.Owner.Remote():
-			if len(before) == 0 { // what it held before, it knows of
-				h.Closing = w.Ticket
-			}
-		case !holds: // else who vouches for the rest goes on to
-			h.Gateway = s.Waits[w.Ticket]
+		if h.Closing = 0; !holds { // else who vouches for the rest goes on to
+			h.Gateway = voucher(s.Waits[w.Ticket], w.Lock.Owner)
 		}
-		s.Holders[w.Lock.Owner] = h
+		if s.Holders[w.Lock.Owner] = h; w.Lock.Owner.Remote() {
+			noteGranted(s.FileLocks, w.Space, &w.Lock, w.Ticket, before)
+		}
 		delete(s.Waits, w.Ticket)
 		s.move(&w)
 	}
@@ -336,10 +335,11 @@ func (s *state) store(t cluster.Txn) error {
 		}
 		return t.Delete(record.LockKey(s.ino))
 	}
-	now, most, room := s.Encode(), maxFileLocks, maxFileBytes
+	most, room := maxFileLocks, maxFileBytes
 	if s.share {
 		most, room = maxFileShares, maxShareBytes
 	}
+	now := encodeWithin(s.FileLocks, room)
 	switch {
 	case bytes.Equal(now, s.before) && !s.force:
 		return nil
