@@ -34,7 +34,7 @@ const (
 	costRuns = 40
 	// costTries of an operation may cost more: what runs in the background comes in
 	// bursts, and more so on a machine that is busy.
-	costTries = 6
+	costTries = 3
 	// coldItems are what is to be read once, by all tries.
 	coldItems = costTries * costRuns
 )
