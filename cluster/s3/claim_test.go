@@ -3,7 +3,6 @@ package s3
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -13,7 +12,7 @@ import (
 func TestClaimOvertaken(t *testing.T) {
 	all := &careless{objects: make(map[string]carelessObject)}
 	refused := 0
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch claim := strings.Contains(r.URL.Path, "/claim/"); {
 		case claim && r.Method == http.MethodPut && refused == 0:
 			refused++
@@ -22,13 +21,11 @@ func TestClaimOvertaken(t *testing.T) {
 		default:
 			all.ServeHTTP(w, r)
 		}
-	}))
-	defer srv.Close()
-	b, err := Open(t.Context(), Options{Endpoint: srv.URL, Bucket: "store", Region: "r", AccessKey: "k", SecretKey: "s"})
+	})
+	b, err := openOn(t, handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.Close()
 	all.objects["/store/"+b.storeKey()] = carelessObject{"n", fmt.Sprintf("%016x", 7)}
 	if _, now, err := b.Claim(t.Context(), 7, 3); err != nil || now != 4 || refused != 1 {
 		t.Errorf("claim %d, %v, after %d refusals", now, err, refused)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,7 +20,7 @@ func TestLostRefusal(t *testing.T) {
 	var number atomic.Value // of the object that is there
 	var opened atomic.Bool
 	others := &careless{objects: make(map[string]carelessObject)}
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !opened.Load():
 			others.ServeHTTP(w, r)
@@ -40,13 +39,11 @@ func TestLostRefusal(t *testing.T) {
 			w.Header().Set("X-Amz-Meta-"+numberKey, number.Load().(string))
 			http.ServeContent(w, r, "", testTime, bytes.NewReader([]byte("x")))
 		}
-	}))
-	defer srv.Close()
-	b, err := Open(t.Context(), Options{Endpoint: srv.URL, Bucket: "store", Region: "r", AccessKey: "k", SecretKey: "s"})
+	})
+	b, err := openOn(t, handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.Close()
 	opened.Store(true)
 	for _, c := range []struct {
 		number string
@@ -68,19 +65,17 @@ func TestLostRefusal(t *testing.T) {
 func TestForeignAnswers(t *testing.T) {
 	all := &careless{objects: make(map[string]carelessObject)}
 	var foreign atomic.Int64 // how many answers are
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if foreign.Add(-1) >= 0 {
 			http.NotFound(w, r)
 			return
 		}
 		all.ServeHTTP(w, r)
-	}))
-	defer srv.Close()
-	b, err := Open(t.Context(), Options{Endpoint: srv.URL, Bucket: "store", Region: "r", AccessKey: "k", SecretKey: "s"})
+	})
+	b, err := openOn(t, handler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer b.Close()
 	id := cluster.BlobID{Content: 1}
 	write := func(n int) error {
 		w, err := b.Create(t.Context(), id, -1)

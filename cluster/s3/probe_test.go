@@ -97,7 +97,13 @@ func (c *careless) list(w http.ResponseWriter) {
 func openCareless(t *testing.T, c *careless) (*Blobs, error) {
 	t.Helper()
 	c.objects = map[string]carelessObject{}
-	server := httptest.NewServer(c)
+	return openOn(t, c)
+}
+
+// openOn opens a store at a server of its own.
+func openOn(t *testing.T, h http.Handler) (*Blobs, error) {
+	t.Helper()
+	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	b, err := Open(context.Background(), Options{Endpoint: server.URL, Bucket: "store", Region: "r", AccessKey: "k", SecretKey: "s"})
 	if err == nil {
