@@ -120,7 +120,8 @@ func (r *dirReader) list() fuse.Status {
 		prev = atIndex(prev, offDotDot)
 	}
 	if err == nil {
-		err = from.Read(r.ctx, cred(h), after, r.plus, func(e *vfs.DirEntry) error {
+		o := vfs.ReadDirOptions{After: after, Attrs: r.plus, Few: r.most()}
+		err = from.Read(r.ctx, cred(h), o, func(e *vfs.DirEntry) error {
 			off := r.numbers.number(prev, e.Pos)
 			if !f.addEntry(e, off, r.out, r.plus, at) {
 				r.more = true
@@ -144,13 +145,30 @@ func (r *dirReader) list() fuse.Status {
 	return f.status("readdir", h, err)
 }
 
+// Bytes of an entry whose name is short: struct fuse_dirent with 8 bytes for the name, and
+// struct fuse_entry_out before it.
+const (
+	minDirent     = 24 + 8
+	minDirentPlus = 128 + minDirent
+)
+
+// most is how many entries fit in what is left of the reply, if their names are short.
+func (r *dirReader) most() int {
+	left, size := int(r.in.Size)-len(r.out.Bytes()), minDirent
+	if r.plus {
+		size = minDirentPlus
+	}
+	return left/size + 1 // one shows that it is full
+}
+
 // findPosition returns where a listing goes on of which that is not remembered: of the server
 // before, or of a pass that was forgotten. It counts entries: if the directory is as it was, that
 // is where the listing left off; else, as always, what came or went concurrently is seen or
 // not. At its end, nothing follows.
 func (f *rawFS) findPosition(from *vfs.DirStream, c *vfs.Cred, offset uint64) (string, error) {
 	i, last := offDotDot, ""
-	err := from.Read(f.ctx, c, "", false, func(e *vfs.DirEntry) error {
+	o := vfs.ReadDirOptions{Few: int(indexOf(offset)-offDotDot) + 1} // one that shows that it is found
+	err := from.Read(f.ctx, c, o, func(e *vfs.DirEntry) error {
 		if i >= indexOf(offset) {
 			return cluster.ErrStop
 		}

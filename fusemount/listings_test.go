@@ -506,7 +506,7 @@ func TestListingStreams(t *testing.T) {
 	s.init(time.Minute, func(vfs.Ino) {})
 	read := func() (d *vfs.DirStream, pos string) {
 		d = fs.OpenDirStream(dir)
-		must(t, d.Read(bg, vfs.Root, "", false, func(e *vfs.DirEntry) error {
+		must(t, d.Read(bg, vfs.Root, vfs.ReadDirOptions{}, func(e *vfs.DirEntry) error {
 			if pos != "" {
 				return cluster.ErrStop
 			}

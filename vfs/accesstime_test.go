@@ -96,7 +96,7 @@ func TestReadWhileListed(t *testing.T) {
 	s := fs.OpenDirStream(RootIno)
 	list := func(after string, fn func(e *DirEntry) error) {
 		t.Helper()
-		want(t, s.Read(bg, Root, after, true, fn), nil)
+		want(t, s.Read(bg, Root, ReadDirOptions{After: after, Attrs: true}, fn), nil)
 	}
 	var first string
 	list("", func(e *DirEntry) error {

@@ -9,9 +9,8 @@ import (
 )
 
 const (
-	// firstAttrs is for how many entries attributes are read ahead when they
-	// are asked for, about one reply of a door; it doubles while they are,
-	// up to maxAttrs.
+	// firstAttrs is for how many entries at least attributes are read ahead when they
+	// are asked for; it doubles while they are, up to maxAttrs.
 	firstAttrs = 32
 	maxAttrs   = 1024
 	// stepBack is how many entries before the next one a reader may go back
@@ -20,8 +19,9 @@ const (
 )
 
 // DirStream lists one directory for a reader that comes back for each few
-// entries: what a page of the directory held beyond them is kept. It is for
-// one goroutine at a time, and needs no closing.
+// entries: what a page of the directory held beyond them is kept, where no other
+// process can change it (FS.Exclusive). It is for one goroutine at a time, and
+// needs no closing.
 type DirStream struct {
 	fs    *FS
 	dir   Ino
@@ -47,16 +47,19 @@ func (fs *FS) OpenDirStream(dir Ino) *DirStream { return &DirStream{fs: fs, dir:
 // the call: entries that were kept are read again if the directory changed
 // meanwhile, and attributes if they did. fn must not keep e. An entry for
 // which fn returned an error comes again.
-func (s *DirStream) Read(ctx context.Context, cred *Cred, after string, attrs bool, fn func(e *DirEntry) error) error {
+func (s *DirStream) Read(ctx context.Context, cred *Cred, o ReadDirOptions, fn func(e *DirEntry) error) error {
+	if !s.fs.feed.Complete() { // nothing is kept: no more is read than is taken
+		return s.fs.ReadDir(ctx, cred, s.dir, o, func(e DirEntry) error { return fn(&e) })
+	}
 	for loads := 0; ; loads++ {
-		if loads > 0 || !s.seek(after) {
-			if err := s.load(ctx, cred, after); err != nil {
+		if loads > 0 || !s.seek(o.After) {
+			if err := s.load(ctx, cred, o); err != nil {
 				return err
 			}
 		}
 		for s.next < len(s.page) {
-			if attrs && s.search {
-				if err := s.fillAttr(ctx, s.next); err != nil {
+			if o.Attrs && s.search {
+				if err := s.fillAttr(ctx, s.next, o.Few); err != nil {
 					return err
 				}
 			}
@@ -67,7 +70,7 @@ func (s *DirStream) Read(ctx context.Context, cred *Cred, after string, attrs bo
 				}
 				return err
 			}
-			after = e.Pos
+			o.After = e.Pos
 			s.next++
 		}
 		if !s.full {
@@ -81,7 +84,7 @@ func (s *DirStream) Holds(after string) bool { return s.seek(after) }
 
 // seek reports whether the page holds what follows after, and goes there.
 func (s *DirStream) seek(after string) bool {
-	if !s.quiet || !s.fs.feed.Complete() {
+	if !s.quiet {
 		return false
 	}
 	if begun, _ := s.fs.Changes(s.dir); begun != s.begun {
@@ -104,28 +107,28 @@ func (s *DirStream) position(i int) string {
 	return s.page[i-1].Pos
 }
 
-// load reads the page behind after. The longer the listing, the larger it is.
-func (s *DirStream) load(ctx context.Context, cred *Cred, after string) error {
-	if after == "" {
+// load reads the page behind o.After. The longer the listing, the larger it is.
+func (s *DirStream) load(ctx context.Context, cred *Cred, o ReadDirOptions) error {
+	if o.After == "" {
 		s.limit, s.attrs = 0, 0
 	}
-	s.limit = min(max(firstPage, 2*s.limit), maxPage)
+	s.limit = min(max(firstPage, o.Few, 2*s.limit), maxPage)
 	begun, ended := s.fs.Changes(s.dir)
-	page, search, err := s.fs.readPage(ctx, cred, s.dir, ReadDirOptions{After: after}, s.limit)
+	page, search, err := s.fs.readPage(ctx, cred, s.dir, ReadDirOptions{After: o.After}, s.limit)
 	if err != nil {
 		s.page, s.quiet = nil, false
 		return err
 	}
-	s.page, s.start, s.next, s.full = page, after, 0, len(page) == s.limit
+	s.page, s.start, s.next, s.full = page, o.After, 0, len(page) == s.limit
 	s.begun, s.quiet, s.search = begun, begun == ended, search
 	s.from, s.to = 0, 0
 	return nil
 }
 
-// fillAttr sets the attributes of page[i] to what they are now.
-func (s *DirStream) fillAttr(ctx context.Context, i int) error {
+// fillAttr sets the attributes of page[i] to what they are now; few are asked for.
+func (s *DirStream) fillAttr(ctx context.Context, i, few int) error {
 	if i < s.from || i >= s.to {
-		if err := s.loadAttrs(ctx, i); err != nil {
+		if err := s.loadAttrs(ctx, i, few); err != nil {
 			return err
 		}
 	}
@@ -160,9 +163,9 @@ func (s *DirStream) holds(e *DirEntry) bool {
 	return fs.attrs.Clock == nil || fs.attrs.Clock.Quiet(changeclock.InodeSlot(e.Ino), s.stamp)
 }
 
-// loadAttrs reads the attributes of page[from] and some that follow.
-func (s *DirStream) loadAttrs(ctx context.Context, from int) error {
-	s.attrs = min(max(firstAttrs, 2*s.attrs), maxAttrs)
+// loadAttrs reads the attributes of page[from] and of some that follow, few or more.
+func (s *DirStream) loadAttrs(ctx context.Context, from, few int) error {
+	s.attrs = min(max(firstAttrs, few, 2*s.attrs), maxAttrs)
 	s.from, s.to = from, min(from+s.attrs, len(s.page))
 	s.stamp, s.mark = s.fs.attrs.Clock.Stamp(), s.fs.session.Open.Mark()
 	list := s.page[s.from:s.to]

@@ -14,27 +14,39 @@ import (
 func TestDirStream(t *testing.T) {
 	fs := openTest(t, openLocal(t))
 	for seed := range uint64(4) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			d := mustMkdir(t, fs, RootIno, fmt.Sprint("bucket", seed))
-			c := dirChanger{t: t, fs: fs, dir: d, r: rand.New(rand.NewPCG(seed, 1)), there: map[string]*File{}}
-			defer c.close()
-			for i := range 700 {
-				c.make(fmt.Sprintf("stay%04d", i))
-				c.make(fmt.Sprintf("vary%04d", i))
-			}
-			c.read(fs.OpenDirStream(d))
-		})
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { listChanging(t, fs, fs, seed) })
 	}
+}
+
+// The same where another gateway changes the directory, as far as that has stored it.
+func TestDirStreamBeside(t *testing.T) {
+	p := openTwo(t)
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { listChanging(t, p.a, p.b, seed) })
+	}
+}
+
+// listChanging lists by one namespace what is changed by another one of the store, or by itself.
+func listChanging(t *testing.T, changer, reader *FS, seed uint64) {
+	d := mustMkdir(t, changer, RootIno, fmt.Sprint("bucket", seed))
+	c := dirChanger{t: t, fs: changer, reader: reader, dir: d, r: rand.New(rand.NewPCG(seed, 1)), there: map[string]*File{}}
+	defer c.close()
+	for i := range 700 {
+		c.make(fmt.Sprintf("stay%04d", i))
+		c.make(fmt.Sprintf("vary%04d", i))
+	}
+	c.read(reader.OpenDirStream(d))
 }
 
 // dirChanger changes a directory and knows what is in it. Names that begin
 // with "vary" come and go.
 type dirChanger struct {
-	t     *testing.T
-	fs    *FS
-	dir   Ino
-	r     *rand.Rand
-	there map[string]*File // some are open
+	t      *testing.T
+	fs     *FS
+	reader *FS
+	dir    Ino
+	r      *rand.Rand
+	there  map[string]*File // some are open
 }
 
 func (c *dirChanger) make(name string) {
@@ -97,10 +109,11 @@ func (c *dirChanger) read(s *DirStream) {
 			c.change()
 		}
 		attrs, left := c.r.IntN(2) == 0, 1+c.r.IntN(40)
+		o := ReadDirOptions{After: after, Attrs: attrs, Few: c.r.IntN(2) * c.r.IntN(80)} // 0: not said
 		piece := map[string]bool{}
 		last = true
 		from := after
-		want(c.t, s.Read(cluster.Relaxed(bg), Root, after, attrs, func(e *DirEntry) error {
+		want(c.t, s.Read(cluster.Relaxed(bg), Root, o, func(e *DirEntry) error {
 			if left == 0 {
 				last = false
 				return cluster.ErrStop
@@ -134,7 +147,7 @@ func (c *dirChanger) check(e *DirEntry, attrs bool) {
 	if !attrs {
 		return
 	}
-	a, err := c.fs.GetAttr(cluster.Relaxed(bg), e.Ino)
+	a, err := c.reader.GetAttr(cluster.Relaxed(bg), e.Ino)
 	want(c.t, err, nil)
 	if e.Attr == nil || *e.Attr != a {
 		c.t.Errorf("%s: attributes %+v, want %+v", e.Name, e.Attr, a)

@@ -114,7 +114,7 @@ func TestListingWithoutSearch(t *testing.T) {
 				return nil
 			}
 			want(t, fs.ReadDir(bg, c, d, ReadDirOptions{Attrs: true, Few: 1}, func(e DirEntry) error { return count(&e) }), nil)
-			want(t, fs.OpenDirStream(d).Read(bg, c, "", true, count), nil)
+			want(t, fs.OpenDirStream(d).Read(bg, c, ReadDirOptions{Attrs: true}, count), nil)
 			return names, attrs
 		}
 		check := func(what string, c *Cred, want int) {

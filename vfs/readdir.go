@@ -29,7 +29,7 @@ type ReadDirOptions struct {
 	After string // position (DirEntry.Pos) that the entries lie behind; "": from the start
 	Attrs bool   // fill DirEntry.Attr, if the caller may search the directory
 	// Few, if not 0, is how many entries the caller will hardly take more than: so
-	// many are read at first.
+	// many are read, and more only if it does.
 	Few int
 }
 
@@ -37,7 +37,8 @@ type ReadDirOptions struct {
 // error (cluster.ErrStop: without one). fn may call back into the FS. Entries that
 // exist throughout are shown exactly once, whatever comes and goes concurrently.
 func (fs *FS) ReadDir(ctx context.Context, cred *Cred, dir Ino, o ReadDirOptions, fn func(DirEntry) error) error {
-	for limit := min(max(1, cmp.Or(o.Few, firstPage)), maxPage); ; limit = min(2*limit, maxPage) {
+	few := max(1, cmp.Or(o.Few, firstPage))
+	for limit := min(few, maxPage); ; {
 		page, search, err := fs.readPage(ctx, cred, dir, o, limit)
 		if err != nil {
 			return err
@@ -52,6 +53,11 @@ func (fs *FS) ReadDir(ctx context.Context, cred *Cred, dir Ino, o ReadDirOptions
 		}
 		if len(page) < limit {
 			return nil
+		}
+		if few -= limit; few > 0 {
+			limit = min(few, maxPage)
+		} else {
+			limit = min(2*limit, maxPage)
 		}
 		o.After = page[len(page)-1].Pos
 		o.Attrs = o.Attrs && search
@@ -89,7 +95,7 @@ func (fs *FS) readPage(ctx context.Context, cred *Cred, dir Ino, o ReadDirOption
 			e := &entries[i]
 			page[i] = DirEntry{Name: naming.Shown(e.Name, e.Dir, shadowed[i]), Ino: e.Ino, Mode: e.Mode, Pos: e.S3Name()}
 		}
-		if o.Attrs && search {
+		if o.Attrs && search && len(page) > 0 {
 			return fs.fillAttrs(r, page)
 		}
 		return nil

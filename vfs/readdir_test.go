@@ -71,6 +71,49 @@ func TestReadDirPositions(t *testing.T) {
 	})
 }
 
+// A listing reads as many entries as its caller said that it takes, and not the rest of a page.
+func TestReadDirFew(t *testing.T) {
+	fs := openTest(t, mem.New(mem.Options{}))
+	d := mustMkdir(t, fs, RootIno, "d")
+	const names = maxPage + 600
+	for i := range names {
+		mustFile(t, fs, d, fmt.Sprintf("f%05d", i))
+	}
+	scanned := 0
+	hook(fs).reader = func(r cluster.Reader) cluster.Reader { return &scanCounter{r, &scanned} }
+	for _, few := range []int{1, 26, maxPage, maxPage + 300} {
+		scanned = 0
+		n := 0
+		want(t, fs.ReadDir(bg, Root, d, ReadDirOptions{Few: few, Attrs: true}, func(DirEntry) error {
+			if n++; n == few {
+				return cluster.ErrStop
+			}
+			return nil
+		}), nil)
+		if n != few || scanned != few {
+			t.Errorf("%d entries of %d were taken, %d read", n, few, scanned)
+		}
+		n = 0
+		want(t, fs.ReadDir(bg, Root, d, ReadDirOptions{Few: few}, func(DirEntry) error { n++; return nil }), nil)
+		if n != names {
+			t.Errorf("few are %d: %d entries, want %d", few, n, names)
+		}
+	}
+}
+
+// scanCounter counts the pairs that scans meet.
+type scanCounter struct {
+	cluster.Reader
+	n *int
+}
+
+func (s *scanCounter) Scan(start, end []byte, o cluster.ScanOptions, fn func(key, value []byte) error) error {
+	return s.Reader.Scan(start, end, o, func(k, v []byte) error {
+		*s.n++
+		return fn(k, v)
+	})
+}
+
 func TestDirectoryTimes(t *testing.T) {
 	now := time.Unix(1000, 0)
 	c := mem.New(mem.Options{})
