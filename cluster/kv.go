@@ -102,6 +102,9 @@ type ScanOptions struct {
 	Limit    int  // visit at most so many pairs; 0 means no limit
 	Reverse  bool // from end to start
 	KeysOnly bool // values are nil, which some engines answer faster
+	// PairBytes, if not 0, is how many bytes key and value of a pair have at most, as a
+	// rule: of small pairs an engine may ask its server for many at once.
+	PairBytes int
 }
 
 // Txn is a Reader that also writes.

@@ -119,7 +119,7 @@ func scanEntries(r cluster.Reader, dir Ino, after string, limit int) ([]record.D
 		start = append(append(record.DentryPrefix(dir), after...), 0)
 	}
 	var list []record.Dentry
-	o := cluster.ScanOptions{Limit: limit}
+	o := cluster.ScanOptions{Limit: limit, PairBytes: record.DentryPairBytes}
 	err := r.Scan(start, cluster.PrefixEnd(prefix), o, func(k, v []byte) error {
 		switch len(list) {
 		case someEntries:

@@ -3,6 +3,7 @@ package etcd
 import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"ogw/cluster"
 	"ogw/cluster/internal/occ"
 )
 
@@ -14,8 +15,9 @@ type iter struct {
 	keysOnly   bool
 }
 
-func newIter(s *source, start, end string, keysOnly bool) *iter {
-	it := &iter{source: s, start: start, end: end, keysOnly: keysOnly}
+func newIter(s *source, start, end string, o cluster.ScanOptions) *iter {
+	it := &iter{source: s, start: start, end: end, keysOnly: o.KeysOnly}
+	it.Expect(o)
 	it.Fetch = it.fetch
 	it.Bytes = func(kv *mvccpb.KeyValue) int { return len(kv.Key) + len(kv.Value) }
 	return it

@@ -192,9 +192,9 @@ func (s *source) fix(rev int64) {
 }
 
 // Iter implements occ.Source.
-func (s *source) Iter(start, end []byte, keysOnly bool) (occ.Iter, error) {
+func (s *source) Iter(start, end []byte, o cluster.ScanOptions) (occ.Iter, error) {
 	s.recall.BeginScan()
-	return newIter(s, s.keys.key(start), s.keys.end(end), keysOnly), nil
+	return newIter(s, s.keys.key(start), s.keys.end(end), o), nil
 }
 
 // compares returns the conditions under which the reads are still valid. That of a

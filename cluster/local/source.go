@@ -226,7 +226,7 @@ func ascending(keys [][]byte) []int {
 }
 
 // Iter implements occ.Source. Pebble loads values only when asked for.
-func (s *source) Iter(start, end []byte, _ bool) (occ.Iter, error) {
+func (s *source) Iter(start, end []byte, _ cluster.ScanOptions) (occ.Iter, error) {
 	if err := s.take(); err != nil {
 		return nil, err
 	}

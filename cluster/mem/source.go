@@ -1,6 +1,9 @@
 package mem
 
-import "ogw/cluster/internal/occ"
+import (
+	"ogw/cluster"
+	"ogw/cluster/internal/occ"
+)
 
 // source is an unchanging tree as an occ.Source.
 type source struct{ tree *occ.Tree }
@@ -20,6 +23,6 @@ func (s source) GetMany(keys, values [][]byte) error {
 	return nil
 }
 
-func (s source) Iter(start, end []byte, _ bool) (occ.Iter, error) {
+func (s source) Iter(start, end []byte, _ cluster.ScanOptions) (occ.Iter, error) {
 	return occ.NewTreeIter(s.tree, start, end), nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"ogw/cluster"
 	"ogw/cluster/internal/occ"
 )
 
@@ -26,8 +27,9 @@ type iter struct {
 	page       []row // of the last fetch, whose memory the next one takes
 }
 
-func newIter(s *source, start, end []byte, keysOnly bool) *iter {
-	it := &iter{source: s, start: start, end: end, keysOnly: keysOnly}
+func newIter(s *source, start, end []byte, o cluster.ScanOptions) *iter {
+	it := &iter{source: s, start: start, end: end, keysOnly: o.KeysOnly}
+	it.Expect(o)
 	it.Fetch = it.fetch
 	it.Bytes = func(r row) int { return len(r.key) + len(r.value) }
 	return it

@@ -321,11 +321,11 @@ func (s *source) look(keys, values [][]byte) error {
 }
 
 // Iter implements occ.Source.
-func (s *source) Iter(start, end []byte, keysOnly bool) (occ.Iter, error) {
+func (s *source) Iter(start, end []byte, o cluster.ScanOptions) (occ.Iter, error) {
 	s.recall.BeginScan()
 	s.recall.Stop() // its pages are of one snapshot
 	if start == nil {
 		start = []byte{}
 	}
-	return newIter(s, start, end, keysOnly), nil
+	return newIter(s, start, end, o), nil
 }

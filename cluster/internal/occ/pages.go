@@ -1,5 +1,11 @@
 package occ
 
+import (
+	"cmp"
+
+	"ogw/cluster"
+)
+
 const (
 	// firstPage answers most scans in one request. Each page costs the server a
 	// search, and some what is left of the range, so pages grow.
@@ -20,6 +26,8 @@ type Pages[T any] struct {
 	// Bytes returns the length of a pair.
 	Bytes func(T) int
 
+	wanted  int // pairs, beyond what was fetched; 0: not known
+	first   int // pairs of the first page
 	page    []T
 	at      int
 	limit   int
@@ -28,13 +36,21 @@ type Pages[T any] struct {
 	err     error
 }
 
+// Expect says what the walk is for, before it begins.
+func (p *Pages[T]) Expect(o cluster.ScanOptions) {
+	p.wanted, p.first = o.Limit, firstPage
+	if o.PairBytes > 0 && o.Limit > firstPage {
+		p.first = max(firstPage, min(maxPage, maxPageBytes/o.PairBytes))
+	}
+}
+
 // First implements Iter.
-func (p *Pages[T]) First() bool { return p.fetch(firstPage) }
+func (p *Pages[T]) First() bool { return p.fetch(cmp.Or(p.first, firstPage)) }
 
 // Last implements Iter.
 func (p *Pages[T]) Last() bool {
 	p.reverse = true
-	return p.fetch(firstPage)
+	return p.First()
 }
 
 // Next implements Iter.
@@ -60,9 +76,14 @@ func (p *Pages[T]) nextLimit() int {
 	return max(1, min(p.limit*pageGrows, maxPage, fit))
 }
 
+// fetch reads the next page, of what is wanted no more than that.
 func (p *Pages[T]) fetch(limit int) bool {
+	if p.wanted > 0 {
+		limit = min(limit, p.wanted)
+	}
 	p.limit, p.at = limit, 0
 	p.page, p.more, p.err = p.Fetch(limit, p.reverse)
+	p.wanted = max(0, p.wanted-len(p.page))
 	if p.err != nil {
 		p.page = nil
 	}

@@ -118,7 +118,7 @@ func (r *Reader) iter(start, end *[]byte, o cluster.ScanOptions) (Iter, error) {
 	if bytes.Compare(*start, *end) >= 0 {
 		return nil, nil
 	}
-	return r.Source.Iter(*start, *end, o.KeysOnly)
+	return r.Source.Iter(*start, *end, o)
 }
 
 // engineKeys is the first key that engines keep for themselves.

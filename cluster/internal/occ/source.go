@@ -1,5 +1,7 @@
 package occ
 
+import "ogw/cluster"
+
 // Source is the store at one version: a snapshot, or what is as good. It may
 // move to a later version once, if all that was read is the same there, and
 // fails otherwise.
@@ -9,8 +11,8 @@ type Source interface {
 	// GetMany fills values, one for each key.
 	GetMany(keys, values [][]byte) error
 	// Iter returns an unpositioned iterator over start <= key < end; a nil
-	// end is open.
-	Iter(start, end []byte, keysOnly bool) (Iter, error)
+	// end is open. o says what the walk is for: it is hardly longer than Limit.
+	Iter(start, end []byte, o cluster.ScanOptions) (Iter, error)
 }
 
 // Header is a Source that may know the head of a value without reading it all.

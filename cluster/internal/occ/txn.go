@@ -173,7 +173,11 @@ func (t *Txn) Scan(start, end []byte, o cluster.ScanOptions, fn func(key, value 
 	if err := t.begin(1, 0); err != nil {
 		return err
 	}
-	it, err := t.reader.iter(&start, &end, o)
+	ask := o
+	if o.Limit > 0 && t.writes != nil {
+		ask.Limit += t.writes.Len() // so many pairs may be hidden
+	}
+	it, err := t.reader.iter(&start, &end, ask)
 	if it == nil {
 		return err
 	}

@@ -226,7 +226,7 @@ type below struct {
 // read appends up to limit entries to buf.
 func (l *lister) read(buf []listEntry, at below, start, end []byte, limit int) ([]listEntry, error) {
 	key := []byte(at.path)
-	o := cluster.ScanOptions{Limit: limit}
+	o := cluster.ScanOptions{Limit: limit, PairBytes: record.DentryPairBytes}
 	err := l.j.R.Scan(start, end, o, func(k, v []byte) error {
 		ino, typ, bits, ok := record.DecodeDentryValue(v)
 		if !ok {

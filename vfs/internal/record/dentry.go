@@ -44,6 +44,9 @@ const (
 
 const dentryValueBytes = 9
 
+// DentryPairBytes is how long a dentry is at most, with its key, in bytes.
+const DentryPairBytes = cluster.MaxKeyBytes + dentryValueBytes
+
 func (e *Dentry) Key(parent Ino) []byte {
 	if e.Dir {
 		return DirEntryKey(parent, e.Name)
