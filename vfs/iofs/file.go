@@ -102,12 +102,13 @@ func (d *dir) Close() error             { return nil }
 
 // ReadDir implements fs.ReadDirFile, in the order of the store.
 func (d *dir) ReadDir(n int) (list []fs.DirEntry, err error) {
-	err = d.fs.vfs.ReadDir(d.fs.ctx, d.fs.cred, d.attr.Ino, vfs.ReadDirOptions{After: d.after, Attrs: true}, func(e vfs.DirEntry) error {
-		if n > 0 && len(list) == n {
-			return cluster.ErrStop
-		}
+	o := vfs.ReadDirOptions{After: d.after, Attrs: true, Few: max(n, 0)}
+	err = d.fs.vfs.ReadDir(d.fs.ctx, d.fs.cred, d.attr.Ino, o, func(e vfs.DirEntry) error {
 		d.after = e.Pos
 		list = append(list, NewEntry(e, d.fs.lookIn(d.attr.Ino)))
+		if len(list) == n {
+			return cluster.ErrStop
+		}
 		return nil
 	})
 	if err == nil && n > 0 && len(list) == 0 {
