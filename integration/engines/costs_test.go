@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -55,19 +56,34 @@ func (x *shared) costs(t *testing.T, a *testenv.Server, list []operation) {
 func (m *metaServer) costs(t *testing.T, list []operation) {
 	rate := m.idle(t)
 	for _, op := range list {
-		each := 0.0
+		var c tripCost
 		for try := range costTries {
 			if try > 0 { // what comes of the operations before may have begun, or be over
 				rate = m.idle(t)
 			}
-			if each = m.cost(t, op, try*costRuns, rate); each <= op.most+0.5 {
+			if c = m.cost(t, op, try*costRuns, rate); c.within(op.most) {
 				break
 			}
 		}
-		if each > op.most+0.5 {
-			t.Errorf("%s: %.1f round trips, at most %.0f are known", op.name, each, op.most)
+		if !c.within(op.most) {
+			t.Errorf("%s: %.1f round trips, at most %.0f are known", op.name, c.each, op.most)
 		}
 	}
+}
+
+// tripCost is what one run of an operation costs.
+type tripCost struct {
+	each       float64 // the mean, of which background is taken off
+	background float64
+	least      float64 // that of one run, with what ran in the background then
+}
+
+// within reports whether no more round trips are seen than are known. How much runs in the
+// background differs from one second to the next: on a machine so slow that what was taken off
+// is guesswork, each run has to show more.
+func (c tripCost) within(most float64) bool {
+	const guesswork = 0.25 // of a round trip
+	return c.each <= most+0.5 || c.background > guesswork && c.least <= most
 }
 
 // idle returns how many round trips a second are of what runs in the background.
@@ -80,18 +96,22 @@ func (m *metaServer) idle(t *testing.T) float64 {
 	return rate
 }
 
-// cost returns what one run of op costs, under numbers from first.
-func (m *metaServer) cost(t *testing.T, op operation, first int, rate float64) float64 {
+// cost runs op under numbers from first.
+func (m *metaServer) cost(t *testing.T, op operation, first int, rate float64) tripCost {
 	begin, before := time.Now(), m.trips(t)
+	c, last := tripCost{least: math.Inf(1)}, before
 	for i := range costRuns {
 		if err := op.run(first + i); err != nil {
 			t.Fatalf("%s: %v", op.name, err)
 		}
+		now := m.trips(t)
+		c.least, last = min(c.least, now-last), now
 	}
 	took := time.Since(begin)
-	each := (m.trips(t) - before - rate*took.Seconds()) / costRuns
-	t.Logf("%s: %.1f round trips, %v", op.name, each, (took / costRuns).Round(100*time.Microsecond))
-	return each
+	c.background = rate * took.Seconds() / costRuns
+	c.each = (last-before)/costRuns - c.background
+	t.Logf("%s: %.1f round trips, at least %.0f, %v", op.name, c.each, c.least, (took / costRuns).Round(100*time.Microsecond))
+	return c
 }
 
 func TestGatewayCosts(t *testing.T) { onMetadata(t, testGatewayCosts) }

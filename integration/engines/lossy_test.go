@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ type lossyProxy struct {
 	rate     float64 // of reads from the member that end their connection
 	lost     atomic.Int64
 	losing   atomic.Bool
-	trips    atomic.Int64 // how often a client spoke after the member had
+	trips    atomic.Int64 // how often a client spoke after the member had, and not to ping it
 }
 
 // lossRate is the usual one: an answer is a read or two.
@@ -62,8 +63,8 @@ func (p *lossyProxy) serve(client net.Conn) {
 	var answered atomic.Bool
 	answered.Store(true)
 	go func() {
-		_, _ = io.Copy(member, &asking{client, func() {
-			if answered.Swap(false) {
+		_, _ = io.Copy(member, &asking{client, func(message []byte) {
+			if answered.Swap(false) && !isPing(message) {
 				p.trips.Add(1)
 			}
 		}})
@@ -86,15 +87,22 @@ func (p *lossyProxy) serve(client net.Conn) {
 // asking notes each read.
 type asking struct {
 	io.Reader
-	note func()
+	note func(message []byte)
 }
 
 func (a *asking) Read(p []byte) (int, error) {
 	n, err := a.Reader.Read(p)
 	if n > 0 {
-		a.note()
+		a.note(p[:n])
 	}
 	return n, err
+}
+
+// isPing reports whether a message to PostgreSQL asks whether the connection works. A pool asks
+// one that was idle for a second, before its next use: how often is a matter of how fast the
+// machine is, and not of what operations need.
+func isPing(message []byte) bool {
+	return bytes.Equal(message, []byte("Q\x00\x00\x00\x0c-- ping\x00"))
 }
 
 // Commits whose answers are lost are found again or made impossible: each
