@@ -272,7 +272,8 @@
 // file (pageWrites).
 //
 // With O_SYNC, and on mounts with sync, the kernel follows what goes through its
-// cache with an fsync. Of what goes past it, it passes the flag on (fileHandle.syncs).
+// cache with an fsync. Of what goes past it, it passes the flag on (fileHandle.syncs), but not
+// with fallocate and copy_file_range: these go by what the file was opened with (rawFS.stable).
 //
 // # Lock order
 //

@@ -82,6 +82,9 @@ func (f *rawFS) addFile(in *fuse.InHeader, c *vfs.Cred, flags uint32, file *vfs.
 	if flags&unix.O_NOATIME != 0 {
 		h.record |= recordNoAtime
 	}
+	if flags&unix.O_DSYNC != 0 || f.opt.sync() {
+		h.record |= recordSync
+	}
 	if out.Fh, err = f.files.add(h, uint64(ino), h.record, in.Unique&^resentBit); err != nil {
 		f.sizes.closed(ino)
 		return errors.Join(err, file.Close(f.ctx))

@@ -52,7 +52,7 @@ func (t *taking) restoreFiles(opens map[uint64]uint64) (count int) {
 		if record&recordKillPriv != 0 {
 			c = vfs.CheckedCred(vfs.NobodyUID, vfs.NobodyUID) // whoever it was, not the superuser
 		}
-		file, err := f.fs.Open(f.ctx, c, vfs.Ino(ino), vfs.OpenFlags(uint32(record))|vfs.OpenFlagged)
+		file, err := f.fs.Open(f.ctx, c, vfs.Ino(ino), vfs.OpenFlags(uint32(record&^recordSync))|vfs.OpenFlagged)
 		if err != nil {
 			if t.lost("a file that programs have open", vfs.Ino(ino), err) {
 				book.Files.Remove(fh)

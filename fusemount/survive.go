@@ -48,6 +48,7 @@ func openRecord(flags vfs.OpenFlags, killPriv, direct bool) uint64 {
 }
 
 const (
+	recordSync     = uint64(vfs.OpenSync) // for stable; File.WriteAt is not to sync each piece of a write
 	recordKillPriv = 1 << 32
 	recordDirect   = 1 << 33
 	recordLost     = 1 << 34 // writes did not survive, and the writer does not know

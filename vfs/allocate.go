@@ -37,6 +37,11 @@ func (f *File) Allocate(ctx context.Context, mode AllocMode, off, length int64) 
 		return fmt.Errorf("%w: mode %#x", ErrNotSupported, uint32(mode))
 	}
 	f.markUnsaved()
+	return f.stable(ctx, f.allocate(ctx, mode, off, length))
+}
+
+func (f *File) allocate(ctx context.Context, mode AllocMode, off, length int64) error {
+	punch, zero := mode&AllocPunchHole != 0, mode&AllocZeroRange != 0
 	if punch || zero {
 		if err := f.clear(ctx, off, off+length); err != nil {
 			return err

@@ -1,6 +1,12 @@
 package vfs
 
-import "testing"
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"ogw/cluster/mem"
+)
 
 // TestAllocateTooMuch: more than is free is refused, and leaves the file alone.
 func TestAllocateTooMuch(t *testing.T) {
@@ -18,6 +24,49 @@ func TestAllocateTooMuch(t *testing.T) {
 		}
 		want(t, f.Allocate(bg, AllocPunchHole|AllocKeepSize, 0, s.TotalBytes+1), nil) // takes nothing
 	})
+}
+
+// TestOpenSync: what was done to a file that is open with OpenSync outlives a power cut, by
+// whichever call.
+func TestOpenSync(t *testing.T) {
+	old, large := bytes.Repeat([]byte{1}, 128<<10), bytes.Repeat([]byte{2}, 128<<10)
+	zero := make([]byte, len(old))
+	for name, c := range map[string]struct {
+		change func(f, src *File) error
+		want   []byte
+	}{
+		"write": {func(f, _ *File) error {
+			_, err := f.WriteAt(bg, large[:5], 0)
+			return err
+		}, slices.Concat(large[:5], old[5:])},
+		"copy of little": {func(f, src *File) error {
+			_, err := f.CopyRange(bg, 0, src, 0, 5)
+			return err
+		}, slices.Concat(large[:5], old[5:])},
+		"copy of much": {func(f, src *File) error {
+			_, err := f.CopyRange(bg, 0, src, 0, int64(len(large)))
+			return err
+		}, large},
+		"hole":    {func(f, _ *File) error { return f.Allocate(bg, AllocPunchHole|AllocKeepSize, 0, int64(len(old))) }, zero},
+		"growing": {func(f, _ *File) error { return f.Allocate(bg, 0, 0, int64(len(old))+5) }, slices.Concat(old, zero[:5])},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := mem.NewDisk()
+			clu := mem.New(mem.Options{Disk: disk})
+			fs := openContentTest(t, clu, Config{})
+			ino, from := mustFile(t, fs, RootIno, "f"), mustFile(t, fs, RootIno, "source")
+			replace(t, fs, ino, old)
+			replace(t, fs, from, large)
+			f, src := mustOpen(t, fs, ino, OpenRead|OpenWrite|OpenSync), mustOpen(t, fs, from, OpenRead)
+			want(t, c.change(f, src), nil)
+			clu.KV.(*mem.KV).Abandon()
+			disk.PowerCut()
+			fs = openContentTest(t, mem.New(mem.Options{Disk: disk}), Config{})
+			if got := readAll(t, fs, ino); !bytes.Equal(got, c.want) {
+				t.Errorf("%d bytes after the power cut, that begin with %v", len(got), got[:8])
+			}
+		})
+	}
 }
 
 // TestRootOwner: a new store's root belongs to whom the configuration names, an

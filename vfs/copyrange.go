@@ -44,9 +44,11 @@ func (f *File) CopyRange(ctx context.Context, off int64, src *File, srcOff, n in
 	}
 	f.markUnsaved()
 	if n <= int64(f.fs.cfg.InlineBytes) {
-		return f.copyBytes(ctx, off, src, srcOff, n)
+		n, err = f.copyBytes(ctx, off, src, srcOff, n)
+	} else {
+		n, err = f.copyByReference(ctx, off, src, srcOff, n)
 	}
-	return f.copyByReference(ctx, off, src, srcOff, n)
+	return n, f.stable(ctx, err)
 }
 
 // copyBytes copies through the write buffers.

@@ -285,10 +285,15 @@ func (f *File) write(ctx context.Context, w oneWrite) (at int64, n int, err erro
 	if n > 0 {
 		f.fs.feed.Notify(ctx, feed.Event{Ino: f.of.ino, Data: true})
 	}
-	if err == nil && f.flags&OpenSync != 0 {
-		err = f.Sync(ctx)
+	return at, n, f.stable(ctx, err)
+}
+
+// stable makes durable, with OpenSync, what was changed if err is nil.
+func (f *File) stable(ctx context.Context, err error) error {
+	if err != nil || f.flags&OpenSync == 0 {
+		return err
 	}
-	return at, n, err
+	return f.Sync(ctx)
 }
 
 // extend is a write to an append-only file that begins before its end. Bytes that

@@ -158,7 +158,7 @@ const (
 	OpenWrite            // without it, writes fail with ErrBadHandle
 	OpenTrunc            // cut to length 0 (O_TRUNC)
 	OpenAppend           // every write goes to the end (O_APPEND)
-	OpenSync             // every write is durable when it returns (O_SYNC, O_DSYNC)
+	OpenSync             // every change of the bytes is durable when it returns (O_SYNC, O_DSYNC)
 	// OpenAnywhere reports whether writes may go anywhere (no O_APPEND), so that an
 	// append-only file is not opened for them. Without it, each write that is
 	// none at the end is refused.
