@@ -3,6 +3,7 @@ package vfs
 import (
 	"cmp"
 	"context"
+	"unicode/utf8"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/keypath"
@@ -17,7 +18,7 @@ type UploadPage struct {
 	// Truncated reports whether there may be more behind (NextKey, NextUpload); a page
 	// can be short, or empty, all the same. Where it ended at an upload that the
 	// caller is not shown, NextUpload is sealed, and NextKey the newest key that
-	// was returned, if any.
+	// was returned, if any. See ListUploadsOptions.Text, too.
 	Truncated  bool
 	NextKey    string
 	NextUpload string
@@ -31,6 +32,10 @@ type ListUploadsOptions struct {
 	// the key. UploadPage has those that continue.
 	AfterKey, AfterUpload string
 	MaxUploads            int // 0 to MaxListKeys, common prefixes included
+	// Text is for who writes what continues as text: where a page ended at a key, or
+	// common prefix, that is not UTF-8, NextUpload is sealed, and NextKey the newest key
+	// returned that is, or AfterKey.
+	Text bool
 }
 
 // ListUploads returns uploads in order of key, then of upload: all to the bucket's
@@ -61,18 +66,36 @@ func (fs *FS) ListUploads(ctx context.Context, bucket string, o ListUploadsOptio
 	for _, u := range l.Uploads {
 		page.Uploads = append(page.Uploads, uploads.InfoOf(u))
 	}
-	if l.PassedAt != nil {
+	sealed := l.PassedAt
+	if o.Text && !utf8.ValidString(page.NextKey) {
+		if sealed == nil {
+			sealed = &listing.Position{Key: page.NextKey}
+			sealed.ID, _, _ = keypath.ParseUploadID(page.NextUpload) // none behind a common prefix
+		}
+		page.NextKey = newestText(page.Uploads)
+	}
+	if sealed != nil {
 		page.NextKey = cmp.Or(page.NextKey, o.AfterKey)
-		if page.NextUpload, err = listing.SealMarker(*l.PassedAt, bucket, fs.markerSecret(ctx)); err != nil {
+		if page.NextUpload, err = listing.SealMarker(*sealed, bucket, fs.markerSecret(ctx)); err != nil {
 			return UploadPage{}, err
 		}
 	}
 	return page, nil
 }
 
+// newestText returns the last key that is UTF-8, if any.
+func newestText(list []UploadInfo) string {
+	for i := len(list) - 1; i >= 0; i-- {
+		if utf8.ValidString(list[i].Key) {
+			return list[i].Key
+		}
+	}
+	return ""
+}
+
 // UploadMarkerPrefix begins a marker that holds where a page of uploads ended to who
-// may not know the key of the upload that stands there, and the ID of no upload. It
-// means something without a key beside it.
+// may not know the key of the upload that stands there, or cannot write it, and the ID of
+// no upload. It means something without a key beside it.
 const UploadMarkerPrefix = listing.MarkerPrefix
 
 // markerSecret returns what gives the secret that seals markers.

@@ -279,6 +279,58 @@ func TestListsOfNoText(t *testing.T) {
 	}
 }
 
+// TestListUploadsOfNoText: behind an upload whose key is not UTF-8 a list of uploads goes on
+// where it ended, neither before nor behind that.
+func TestListUploadsOfNoText(t *testing.T) {
+	d := openDoor(t, Config{})
+	d.bucket("alice", "text")
+	one := func(page, name string) string {
+		_, rest, _ := strings.Cut(page, "<"+name+">")
+		v, _, _ := strings.Cut(rest, "</"+name+">")
+		return v
+	}
+	var ids, roots []string // in the order of a list; those outside of directories
+	for _, k := range []string{"%E9t", "%E9t", "%EA%B0%80", "%FF", "a", "dir%FF/k", "dir/%FF", "dir/k", "dir%FF/%FE", "z"} {
+		_, page := d.wantRaw("alice", "POST", "/text/"+k+"?uploads", nil, nil, 200, "")
+		ids = append(ids, one(page, "UploadId"))
+		if !strings.Contains(k, "/") {
+			roots = append(roots, one(page, "UploadId"))
+		}
+	}
+	slices.Sort(ids)
+	roots = append(roots, "dir/", "dir\uFFFD/")
+	slices.Sort(roots)
+	for _, x := range []struct {
+		query string
+		plain func(string) (string, error)
+	}{
+		{"", func(s string) (string, error) { return s, nil }},
+		{"&encoding-type=url", url.QueryUnescape},
+	} {
+		for delimiter, want := range map[string][]string{"": ids, "&delimiter=/": roots} {
+			var got []string
+			for at, more := "", true; more; {
+				_, page := d.wantRaw("alice", "GET", "/text?uploads&max-uploads=1"+x.query+delimiter+at, nil, nil, 200, "")
+				if id := one(page, "UploadId"); id != "" {
+					got = append(got, id)
+				}
+				if _, prefix, ok := strings.Cut(page, "<CommonPrefixes>"); ok {
+					prefix, _ = x.plain(one(prefix, "Prefix"))
+					got = append(got, strings.ToValidUTF8(prefix, "\uFFFD"))
+				}
+				next, err := x.plain(one(page, "NextKeyMarker"))
+				if more = one(page, "IsTruncated") == "true" && len(got) <= len(ids); err != nil {
+					t.Fatal(err)
+				}
+				at = "&key-marker=" + url.QueryEscape(next) + "&upload-id-marker=" + url.QueryEscape(one(page, "NextUploadIdMarker"))
+			}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("%q: %q, want %q", x.query+delimiter, got, want)
+			}
+		}
+	}
+}
+
 // Headers and conditions of S3's reference, one answer a line.
 func TestHeaders(t *testing.T) {
 	d := openDoor(t, Config{})

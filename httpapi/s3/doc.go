@@ -7,7 +7,7 @@
 //	   auth.go      signature → identity, vfs.Subject; early answer of its rights
 //	   server.go    a slot, by user or address (fair.Pool)
 //	   operation    operations.go: buckets.go list.go get.go put.go copy.go delete.go
-//	                multipart.go post.go acl_ops.go tagging.go attributes.go bucketpolicy.go
+//	                multipart.go listuploads.go post.go acl_ops.go tagging.go attributes.go bucketpolicy.go
 //	   conditionkeys.go, policyactions.go   what policies go by
 //	   payload.go   body: aws-chunked, digests, checksums, idle limit
 //	   errors.go    every error → S3's code, status and XML
