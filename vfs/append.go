@@ -194,7 +194,7 @@ func (a *appending) publish(ctx context.Context, ino Ino) (ObjectInfo, error) {
 		a.fs.contents.Discard(ctx, a.c)
 	}
 	a.c.Published(!errors.Is(err, ErrUnavailable))
-	return ObjectInfo{}, err
+	return ObjectInfo{}, a.fs.tooDeep(err, a.key)
 }
 
 // store is the transaction that appends.

@@ -157,7 +157,7 @@ func (fs *FS) deleteItems(ctx context.Context, items []deleteItem) {
 	if len(items) == 1 || whole {
 		for i := range items {
 			if !errors.Is(err, ErrNoSuchBucket) { // removed meanwhile, with all keys
-				items[i].result.Err = err
+				items[i].result.Err = fs.tooDeep(err, &items[i].key)
 			}
 		}
 		return

@@ -81,7 +81,7 @@ func (fs *FS) CreateUpload(ctx context.Context, name ObjectName, o PutOptions, a
 		}
 		return uploads.Begin(o.uploading(t), u, k.Bucket)
 	})
-	return uploads.InfoOf(u), err
+	return uploads.InfoOf(u), fs.tooDeep(err, &k)
 }
 
 // GetUpload describes an upload; ErrNoSuchUpload.

@@ -234,7 +234,7 @@ func (fs *FS) changeObject(ctx context.Context, act Action, name ObjectName, cha
 	if err != nil {
 		return err
 	}
-	return fs.update(ctx, func(t cluster.Txn, o *op) error {
+	err = fs.update(ctx, func(t cluster.Txn, o *op) error {
 		j, n, err := fs.rights.JudgedObject(ctx, t, &k, act)
 		if err != nil {
 			return err
@@ -253,6 +253,7 @@ func (fs *FS) changeObject(ctx context.Context, act Action, name ObjectName, cha
 		o.feed.InodeChanged(n.Ino, false)
 		return record.PutInode(t, n)
 	})
+	return fs.tooDeep(err, &k)
 }
 
 // modifiedAt is when the content of n changed last.

@@ -122,6 +122,52 @@ func TestDeepKeys(t *testing.T) {
 	})
 }
 
+// Each call that changes a key of more levels than one transaction reads says that it is too
+// long. Mounts make such files.
+func TestDeeperKeys(t *testing.T) {
+	onEngines(t, func(t *testing.T, fs *FS) {
+		const levels = 150
+		bucketFS(t, fs)
+		put(t, fs, "flat", "x")
+		dir := mustLookup(t, fs, RootIno, "bucket").Ino
+		for range levels {
+			dir = mustMkdir(t, fs, dir, "a")
+		}
+		mustFile(t, fs, dir, "f")
+		deep := ObjectName{"bucket", strings.Repeat("a/", levels) + "f"}
+		beside := ObjectName{"bucket", strings.Repeat("a/", levels) + "g"}
+		flat := ObjectName{"bucket", "flat"}
+		body := func() io.Reader { return strings.NewReader("x") }
+		for _, call := range []struct {
+			name string
+			do   func() error
+		}{
+			{"append", func() error { _, err := fs.AppendObject(bg, deep, 0, body(), PutOptions{Size: 1}); return err }},
+			{"append to nothing", func() error { _, err := fs.AppendObject(bg, beside, 0, body(), PutOptions{Size: 1}); return err }},
+			{"upload", func() error { _, err := fs.CreateUpload(bg, deep, PutOptions{Size: -1}, "", false); return err }},
+			{"tags", func() error { return fs.SetObjectTags(bg, deep, "a=b") }},
+			{"grants", func() error { return fs.SetObjectGrants(bg, deep, Grants{}) }},
+			{"put", func() error { _, err := fs.PutObject(bg, deep, body(), PutOptions{Size: 1}); return err }},
+			{"copy to", func() error { _, err := fs.CopyObject(bg, flat, deep, CopyOptions{}); return err }},
+			{"rename to", func() error { return fs.RenameObject(bg, "bucket", flat.Key, beside.Key, RenameOptions{}) }},
+			{"rename", func() error { return fs.RenameObject(bg, "bucket", deep.Key, "other", RenameOptions{}) }},
+			{"delete", func() error { _, err := fs.DeleteObject(bg, deep, DeleteOptions{}); return err }},
+			{"delete many", func() error {
+				done, err := fs.DeleteObjects(bg, "bucket", []string{deep.Key})
+				if err == nil {
+					err = done[0].Err
+				}
+				return err
+			}},
+		} {
+			err := call.do()
+			if limited := fs.kv.Limits().Ops > 0; errors.Is(err, ErrKeyTooLong) != limited || errors.Is(err, ErrTooLarge) || (err != nil) != limited {
+				t.Errorf("%s: %v", call.name, err)
+			}
+		}
+	})
+}
+
 func TestNastyKeys(t *testing.T) {
 	onEngines(t, func(t *testing.T, fs *FS) {
 		bucketFS(t, fs)

@@ -63,7 +63,11 @@ func (fs *FS) RenameObject(ctx context.Context, bucket, from, to string, o Renam
 			}
 		}
 	}
-	return fs.updateFlushed(ctx, func(t cluster.Txn, o *op, f *flushing) error { return r.run(ctx, t, o, f) })
+	err = fs.updateFlushed(ctx, func(t cluster.Txn, o *op, f *flushing) error { return r.run(ctx, t, o, f) })
+	if len(source.Names) > len(target.Names) {
+		return fs.tooDeep(err, &source)
+	}
+	return fs.tooDeep(err, &target)
 }
 
 // flushKey flushes what this process wrote to the file under a key.
