@@ -22,6 +22,8 @@ type Subject struct {
 	// Refused is why a part of what was asked for was not done, for want of a
 	// right, where the answer is a success.
 	Refused error
+	// Removed are the keys that a request removed from its target, where it named many.
+	Removed []string
 	Agent   string // as the client calls itself
 }
 
@@ -63,6 +65,13 @@ func NoteObject(ctx context.Context, target string) {
 func NoteRefused(ctx context.Context, err error) {
 	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
 		rec.Subject.Refused = err
+	}
+}
+
+// NoteRemoved informs Frame which keys were removed. It keeps the list.
+func NoteRemoved(ctx context.Context, keys []string) {
+	if rec, ok := ctx.Value(recordKey{}).(*Record); ok {
+		rec.Subject.Removed = keys
 	}
 }
 

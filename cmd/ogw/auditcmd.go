@@ -189,8 +189,7 @@ func (a *auditList) fits(l *audit.Line) bool {
 		case "operation":
 			ok = strings.EqualFold(l.Operation, want)
 		case "target":
-			target, path := strings.Trim(l.Target, "/"), strings.Trim(want, "/")
-			ok = target == path || path == "" && l.Target != "" || strings.HasPrefix(target, path+"/")
+			ok = concerns(l, strings.Trim(want, "/"))
 		case "result":
 			ok = string(l.Result) == want
 		case "request":
@@ -201,6 +200,14 @@ func (a *auditList) fits(l *audit.Line) bool {
 		}
 	}
 	return true
+}
+
+// concerns reports whether a line is about a path or what is below it.
+func concerns(l *audit.Line, path string) bool {
+	below := func(target string) bool { return target == path || strings.HasPrefix(target, path+"/") }
+	target := strings.Trim(l.Target, "/")
+	return path == "" && l.Target != "" || below(target) ||
+		slices.ContainsFunc(l.Keys, func(k string) bool { return below(target + "/" + strings.TrimSuffix(k, "/")) })
 }
 
 // auditText is a line for people.
@@ -221,6 +228,9 @@ func auditText(l *audit.Line) string {
 		if f.value != "" {
 			out += "  " + f.word + " " + f.value
 		}
+	}
+	if len(l.Keys) > 0 {
+		out += `  keys "` + strings.Join(l.Keys, `" "`) + `"`
 	}
 	if l.Count > 0 {
 		out += fmt.Sprintf("  %d times", l.Count)

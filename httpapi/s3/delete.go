@@ -194,14 +194,16 @@ func (q *request) deleteObjects() error {
 	return nil
 }
 
-// tellDeleted reports to the audit how many keys were named, and the first of them by
-// outcome.
+// tellDeleted reports to the audit how many keys were named, the first of them by
+// outcome, and all that were deleted.
 func (q *request) tellDeleted(doc *deleteXML, results []error) {
 	var deleted, refused, failed deletedKeys
+	removed := make([]string, 0, len(results))
 	for i, o := range doc.Objects {
 		switch err := results[i]; {
 		case err == nil:
 			deleted.add(*o.Key)
+			removed = append(removed, *o.Key)
 		case toAPI(err).status == http.StatusForbidden:
 			refused.add(*o.Key)
 			httpapi.NoteRefused(q.ctx, err)
@@ -212,6 +214,7 @@ func (q *request) tellDeleted(doc *deleteXML, results []error) {
 	refused.tell(q, "refused")
 	failed.tell(q, "failed")
 	deleted.tell(q, "deleted")
+	httpapi.NoteRemoved(q.ctx, removed)
 }
 
 // deletedKeys are keys of one outcome.

@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// maxToldKeys of each outcome of a DeleteObjects are named in the audit:
-	// enough to see what it was about, in one line.
+	// maxToldKeys of each outcome of a DeleteObjects are named in the line of the audit
+	// that says how it ended: enough to see what it was about.
 	maxToldKeys = 20
 	// maxConfigBytes bounds the XML bodies that need no budget: all but
 	// those of DeleteObjects and CompleteMultipartUpload.

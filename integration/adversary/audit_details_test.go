@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -43,6 +44,50 @@ func TestAuditOfBodies(t *testing.T) {
 			return l.Operation == want.operation && l.User == want.user && l.Target == want.target && l.Result == want.result &&
 				l.Error == want.code && strings.Contains(l.Detail, want.detail) && len(l.Detail) < 1<<11
 		})
+	}
+}
+
+// The keys that a DeleteObjects removed are all in the log, in lines that a syslog server
+// takes, and also where it could not remove another one.
+func TestAuditOfManyKeys(t *testing.T) {
+	s := newServer(t, testenv.ServerOptions{Extra: "[audit]\ndata = true\n"})
+	alice := newPerson(t, s, "alice")
+	must(t, "bucket")(alice.s3(t, s, "PUT", "/hers", ""))
+	must(t, "policy")(alice.s3(t, s, "PUT", "/hers?policy", `{"Statement":{"Effect":"Deny","Principal":"*","Action":"s3:DeleteObject","Resource":"arn:aws:s3:::hers/kept"}}`))
+	for _, more := range []string{"", "<Object><Key>kept</Key></Object>"} {
+		asked := map[string]bool{} // whether it was found
+		doc := more
+		for i := range 1000 - strings.Count(more, "<Key>") {
+			key := fmt.Sprintf("%d %.1s \\ ", i, more)
+			key += strings.Repeat("k", 1024-len(key))
+			asked[key] = false
+			doc += "<Object><Key>" + strings.ReplaceAll(key, "<", "&lt;") + "</Key></Object>"
+		}
+		must(t, "delete many")(alice.s3(t, s, "POST", "/hers?delete", "<Delete>"+doc+"</Delete>"))
+		testenv.Eventually(t, "all keys in the audit log", func() error {
+			found := 0
+			for _, l := range auditLog(t, s) {
+				for _, k := range l.Keys {
+					k, err := strconv.Unquote(`"` + k + `"`)
+					if _, ok := asked[k]; ok && err == nil {
+						found++
+						asked[k] = true
+					}
+				}
+				if n := len(strings.Join(l.Keys, `","`)); n > 7<<10 || n > 0 && (l.Operation != "DeleteObjects" || l.Result != "ok" || l.User != "alice" || l.Target != "/hers") {
+					t.Errorf("%d bytes of keys in %+v", n, l)
+				}
+			}
+			if found != len(asked) {
+				return fmt.Errorf("%d of %d keys", found, len(asked))
+			}
+			return nil
+		})
+		for k, ok := range asked {
+			if !ok {
+				t.Errorf("no %q", k)
+			}
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ type auditLine struct {
 	UserID                                                                                     string `json:"user_id"`
 	UID                                                                                        *uint32
 	Count                                                                                      uint64
+	Keys                                                                                       []string
 }
 
 // auditLog returns the lines of the audit log. Each must be a JSON object of

@@ -30,7 +30,7 @@ const (
 // NoUID stands for a user without a number.
 const NoUID = -1
 
-// Event is one line. Doors' words are used throughout: an operation is called
+// Event is one line, or more (Keys). Doors' words are used throughout: an operation is called
 // as its protocol calls it.
 type Event struct {
 	Time      time.Time // when it ended; zero: now
@@ -49,6 +49,9 @@ type Event struct {
 	Detail    string // what was changed to what
 	Agent     string // as the client calls itself
 	Count     uint64 // of what this line stands for, 0 for one
+	// Keys are what it was done to, within Target, one by one: all are written, in as many
+	// lines as they need, which have all else in common.
+	Keys []string
 	// Fill, if set, completes the event. It is called only if there will be
 	// a line, for what costs something to find out.
 	Fill func(*Event)

@@ -15,6 +15,11 @@ const (
 	maxTarget = 2048
 	// maxField bounds all other texts: they are names and addresses.
 	maxField = 256
+	// maxKey holds the longest key, each byte of it escaped.
+	maxKey = 4 << 10
+	// maxKeysBytes bounds the keys of one line as they are written, but for one that is
+	// longer alone: syslog servers take 8 KiB at least (rsyslog's default).
+	maxKeysBytes = 6 << 10
 	// cut ends what was shortened.
 	cut = "..."
 )
@@ -37,6 +42,7 @@ type Line struct {
 	Detail    string    `json:"detail,omitempty"`
 	Agent     string    `json:"agent,omitempty"`
 	Count     uint64    `json:"count,omitempty"`
+	Keys      []string  `json:"keys,omitempty"`
 }
 
 // encode returns e as one line, its end included.
@@ -52,11 +58,26 @@ func encode(e *Event) []byte {
 		uid := uint32(e.UID)
 		l.UID = &uid
 	}
+	for _, k := range e.Keys {
+		l.Keys = append(l.Keys, text(k, maxKey))
+	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(&l) // strings and numbers only: cannot fail
 	return b.Bytes()
+}
+
+// lineOf returns how many of the keys, one at least if there is one, go in one line.
+func lineOf(keys []string) (n int) {
+	for bytes := 0; n < len(keys); n++ {
+		k := text(keys[n], maxKey)
+		bytes += len(`"",`) + len(k) + strings.Count(k, `"`) + strings.Count(k, `\`) // which JSON escapes
+		if n > 0 && bytes > maxKeysBytes {
+			break
+		}
+	}
+	return n
 }
 
 // text returns s in printable characters, at most limit bytes. What has others
@@ -66,8 +87,8 @@ func encode(e *Event) []byte {
 func text(s string, limit int) string {
 	if !plain(s) {
 		s = s[:min(len(s), limit)] // a character may be cut: it is escaped then
-		s = strings.ReplaceAll(strconv.Quote(s), `\"`, `"`)
-		s = s[1 : len(s)-1]
+		s = strconv.Quote(s)
+		s = strings.ReplaceAll(s[1:len(s)-1], `\"`, `"`) // a backslash at the end stays doubled
 	}
 	if len(s) <= limit {
 		return s

@@ -122,7 +122,13 @@ func (l *Log) Record(e Event) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.write(&e)
+	for rest := e.Keys; ; {
+		n := lineOf(rest)
+		e.Keys, rest = rest[:n], rest[n:]
+		if l.write(&e); len(rest) == 0 {
+			return
+		}
+	}
 }
 
 // admit asks the limiter, and counts what it leaves out.

@@ -83,6 +83,20 @@ func (a *auditor) http(door, gateway string, code func(error) string) func(*http
 		case result != audit.OK:
 			e.Error = strconv.Itoa(r.Status)
 		}
+		a.record(e, class, r.Subject.Removed)
+	}
+}
+
+// record records how a request ended and what it removed, which is an act of its class
+// also where the request is none because of something else that it asked for.
+func (a *auditor) record(e audit.Event, class audit.Class, removed []string) {
+	if e.Result == audit.OK {
+		e.Keys = removed
+	}
+	a.log.Record(e)
+	if len(removed) > 0 && e.Result != audit.OK {
+		e.Class, e.Result, e.Error, e.Keys = class, audit.OK, "", removed
+		e.Detail = "deleted=" + strconv.Itoa(len(removed))
 		a.log.Record(e)
 	}
 }
