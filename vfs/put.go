@@ -66,7 +66,7 @@ type publication struct {
 	keepOwner bool          // what is overwritten stays its owner's
 	keepMode  bool          // and its mode stays the one that somebody chose
 	existed   bool          // precheck found an object
-	accepted  bool          // the bucket took meta's ACL when an upload began
+	accepted  bool          // what meta brings was decided when an upload began
 	remove    bool          // this is no publication but its opposite
 	onlyEmpty bool          // of remove: a directory with entries is refused
 	refs      bool          // the content's extents are stored already, and some are references
@@ -263,7 +263,9 @@ func checkTarget(j *rights.Judge, p *publication, at *keypath.Place) (old *recor
 	switch {
 	case p.remove:
 		err = j.Remove(p.key, at, old)
-	case p.meta != nil && !p.accepted:
+	case p.accepted:
+		err = j.Write(p.key, p.bucket, nil, at, old)
+	case p.meta != nil:
 		if err = j.TakesACL(p.meta.Grants); err != nil {
 			break
 		}
