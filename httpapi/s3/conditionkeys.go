@@ -67,6 +67,11 @@ var (
 	copying = map[string]bool{"PutObject": true, "UploadPart": true}
 )
 
+// creating says of the operations that policies call s3:PutObject whether they make an object.
+// Those that do not take no conditions, of which a policy that demands some exempts them.
+var creating = map[string]string{"PutObject": "true", "PostObject": "true", "CompleteMultipartUpload": "true", "RenameObject": "true",
+	"CreateMultipartUpload": "false", "UploadPart": "false"}
+
 // requestTag begins keys that are tags of the request.
 const requestTag = "requestobjecttag/"
 
@@ -86,6 +91,8 @@ func (k *conditionKeys) Value(key string) ([]string, bool) {
 		switch {
 		case name == "versionid":
 			return k.single(k.q.Get("versionId"), k.q.Has("versionId"))
+		case name == "objectcreationoperation":
+			return k.single(creating[k.op], creating[k.op] != "")
 		case listKeys[name] && keyLists[k.op] != "":
 			return k.single(k.listValue(name))
 		}
