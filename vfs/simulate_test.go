@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,4 +114,74 @@ func TestSimulate(t *testing.T) {
 	want(t, err, ErrInvalid)
 	_, err = c.fs.Simulate(c.as("bob"), user("alice"), []string{"s3:GetObject"}, []string{rights.ARNPrefix + "bkt/k"}, nil)
 	want(t, err, ErrAccess)
+}
+
+// stated are condition keys that a question or a door states.
+type stated map[string]string
+
+func (s stated) Value(key string) ([]string, bool) {
+	v, ok := s[key]
+	return []string{v}, ok
+}
+
+// TestSimulateSTS: what STS decides by a web identity or without a right, a simulation does.
+func TestSimulateSTS(t *testing.T) {
+	c := newCast(t)
+	c.worker(allow("sts:*", "*"))
+	c.inline(bob, strings.Replace(allow("sts:*", "*"), "Allow", "Deny", 1))
+	_, err := c.fs.IAM().CreateRole(bg, iam.NewRole{Name: "web", Trust: []byte(`{"Statement":{"Effect":"Allow","Action":"sts:AssumeRoleWithWebIdentity",
+		"Principal":{"Federated":"` + iam.ProviderARN("idp.example") + `"},"Condition":{"StringEquals":{"idp.example:sub":"ann"}}}}`)})
+	want(t, err, nil)
+	web := iam.RoleARN("/", "web")
+	ask := func(who, action, resource string, keys stated) Simulated {
+		t.Helper()
+		list, err := c.fs.Simulate(bg, who, []string{action}, []string{resource}, keys)
+		want(t, err, nil)
+		return list[0]
+	}
+	const key = "aws:federatedprovider"
+	for _, keys := range []stated{
+		{key: iam.ProviderARN("idp.example"), "idp.example:sub": "ann"},
+		{key: iam.ProviderARN("idp.example"), "idp.example:sub": "eve"},
+		{key: iam.ProviderARN("other.example"), "idp.example:sub": "ann"},
+		{key: "idp.example", "idp.example:sub": "ann"}, // no ARN
+		{"idp.example:sub": "ann"},
+	} {
+		for _, role := range []string{web, iam.RoleARN("/", "worker"), iam.RoleARN("/", "none")} {
+			allowed := false
+			if provider, ok := strings.CutPrefix(keys[key], iam.ProviderARN("")); ok {
+				subject := &Subject{UID: NobodyUID, GID: NobodyUID, Call: &Call{Values: keys}}
+				_, err := c.fs.AssumeRole(WithSubject(bg, subject), iam.Assume{Role: role, Session: "sess", Provider: provider})
+				allowed = err == nil
+			}
+			if allowed != (role == web && keys[key] == iam.ProviderARN("idp.example") && keys["idp.example:sub"] == "ann") {
+				t.Fatalf("%v %s: %v", keys, role, allowed)
+			}
+			for _, who := range []string{"user/bob", "user/administrator", Anonymous} { // it does not ask, its token does
+				if who != Anonymous {
+					who = "arn:aws:iam:::" + who
+				}
+				if got := ask(who, "sts:AssumeRoleWithWebIdentity", role, keys); got.Allowed != allowed || got.Why == "" {
+					t.Errorf("%s %v %s: %+v, want %v", who, keys, role, got, allowed)
+				}
+			}
+		}
+	}
+	for action, who := range map[string][]string{
+		"sts:GetCallerIdentity":  {"user/alice", "user/bob", "user/administrator", "role/worker"},
+		"sts:GetSessionToken":    {"user/alice", "user/bob", "user/administrator"},
+		"sts:GetFederationToken": {"user/alice", "user/bob", "user/administrator"},
+	} {
+		for _, name := range []string{"user/alice", "user/bob", "user/administrator", "role/worker", Anonymous} {
+			arn := name
+			if name == "role/worker" {
+				arn = iam.RoleARN("/", "worker")
+			} else if name != Anonymous {
+				arn = "arn:aws:iam:::" + name
+			}
+			if got := ask(arn, action, "*", nil); got.Allowed != slices.Contains(who, name) || got.Why == "" {
+				t.Errorf("%s %s: %+v", name, action, got)
+			}
+		}
+	}
 }

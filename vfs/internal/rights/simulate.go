@@ -113,12 +113,18 @@ func (u *Rules) simulate(ctx context.Context, r cluster.Reader, action, resource
 	path, ok := strings.CutPrefix(resource, ARNPrefix)
 	if !ok || !strings.HasPrefix(action, "s3:") {
 		j := u.On(ctx, r, 0)
+		if free, err := s.asksFreely(action); free || err != nil {
+			if out.Allowed, out.Why = err == nil, "it needs no right"; err != nil {
+				out.Why = err.Error()
+			}
+			return out, nil
+		}
 		err := j.simulatesIdentity(ctx, action, resource)
 		if err != nil && !IsDenial(err) {
 			return out, err
 		}
-		err = j.explain(&out, policy.Request{Action: action, Resource: resource, Principal: s.principal(), Values: j.policyKeys(nil)}, err)
-		if action == assumeRole && out.Allowed && out.Number == 0 {
+		err = j.explain(&out, policy.Request{Action: action, Resource: resource, Principal: j.Subject.principal(), Values: j.policyKeys(nil)}, err)
+		if (action == assumeRole || action == assumeRoleWeb) && out.Allowed && out.Number == 0 {
 			out.Why = "the role's trust policy allows it"
 		}
 		return out, err
@@ -142,7 +148,10 @@ func (u *Rules) simulate(ctx context.Context, r cluster.Reader, action, resource
 // simulatesIdentity returns what becomes of a request that is none of S3's.
 func (j *Judge) simulatesIdentity(ctx context.Context, action, resource string) error {
 	u := j.rules
-	if action == assumeRole {
+	switch action {
+	case assumeRoleWeb:
+		return j.simulatesWeb(resource)
+	case assumeRole:
 		_, trust, err := u.IAM.Trust(j.R, resource)
 		if noRole(err) || err == nil && Anonymous(j.Subject) {
 			return j.Subject.mayNotAssume(action, resource)
