@@ -39,8 +39,8 @@ type Options struct {
 	Endpoints []string
 	// Prefix begins all keys of the store; DefaultPrefix if empty.
 	Prefix string
-	// TLS is how members are spoken to; nil is in clear.
-	TLS *tls.Config
+	// TLS returns how a member is spoken to over a connection that begins now; nil is in clear.
+	TLS func() *tls.Config
 	// Username and Password of etcd's own users; empty without.
 	Username, Password string
 	// Peers is told what is about to be changed; nil without.
@@ -85,6 +85,12 @@ func Open(ctx context.Context, o Options) (*KV, error) {
 // connect returns a client whose first linearizable read was answered.
 func connect(ctx context.Context, o Options) (*clientv3.Client, error) {
 	members := newMembers(o.Endpoints)
+	dial := []grpc.DialOption{grpc.WithChainUnaryInterceptor(members.interceptor())}
+	var secure *tls.Config
+	if o.TLS != nil {
+		secure = o.TLS()
+		dial = append(dial, grpc.WithTransportCredentials(renewed(o.TLS))) // in place of those of secure
+	}
 	client, err := clientv3.New(clientv3.Config{
 		// The client outlives ctx, which bounds what is asked here.
 		Context:              context.WithoutCancel(ctx),
@@ -92,10 +98,10 @@ func connect(ctx context.Context, o Options) (*clientv3.Client, error) {
 		DialTimeout:          openTimeout,
 		DialKeepAliveTime:    keepAlive,
 		DialKeepAliveTimeout: keepAliveTimeout,
-		TLS:                  o.TLS,
+		TLS:                  secure,
 		Username:             o.Username,
 		Password:             o.Password,
-		DialOptions:          []grpc.DialOption{grpc.WithChainUnaryInterceptor(members.interceptor())},
+		DialOptions:          dial,
 		Logger:               zap.NewNop(), // what matters is returned
 	})
 	if err != nil {

@@ -48,9 +48,9 @@ type Options struct {
 	// AccessKey and SecretKey; without, what the AWS tools would take: the
 	// environment, the shared file, the role of the machine.
 	AccessKey, SecretKey string
-	// TLS is how an endpoint of https is spoken to; nil trusts the system's
-	// authorities.
-	TLS *tls.Config
+	// TLS returns how an endpoint of https is spoken to over a connection that begins
+	// now (through a proxy, over all); nil trusts the system's authorities.
+	TLS func() *tls.Config
 }
 
 func (o *Options) check() (*url.URL, error) {
@@ -110,21 +110,45 @@ func (o *Options) credentials(transport *http.Transport) *credentials.Credential
 	})
 }
 
-func newTransport(config *tls.Config) *http.Transport {
+// greet makes a connection to an address one of TLS.
+func greet(ctx context.Context, conn net.Conn, addr string, config *tls.Config) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err == nil {
+		config.ServerName = host
+		secure := tls.Client(conn, config)
+		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+		defer cancel()
+		if err = secure.HandshakeContext(ctx); err == nil {
+			return secure, nil
+		}
+	}
+	_ = conn.Close()
+	return nil, err
+}
+
+func newTransport(config func() *tls.Config) *http.Transport {
 	if config == nil {
-		config = &tls.Config{MinVersion: tls.VersionTLS12}
+		config = func() *tls.Config { return &tls.Config{MinVersion: tls.VersionTLS12} }
 	}
 	dialer := net.Dialer{Timeout: dialTimeout}
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dialer.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return stallConn{conn, stallTimeout}, nil
+	}
 	return &http.Transport{
-		Proxy: http.ProxyFromEnvironment,
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, addr)
+		Proxy:       http.ProxyFromEnvironment,
+		DialContext: dial,
+		DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, network, addr)
 			if err != nil {
 				return nil, err
 			}
-			return stallConn{conn, stallTimeout}, nil
+			return greet(ctx, conn, addr, config())
 		},
-		TLSClientConfig:     config,
+		TLSClientConfig:     config(), // through a proxy
 		TLSHandshakeTimeout: dialTimeout,
 		MaxConnsPerHost:     maxConns,
 		MaxIdleConnsPerHost: maxConns,

@@ -4,6 +4,9 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"io"
+	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"ogw/cluster"
 	"ogw/integration/testenv"
 )
 
@@ -77,10 +81,11 @@ func TestClientCertificateRenewal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := tlsOf(ca, cert)
+	roots, err := newAuthorities(ca, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
+	config := tlsOf(roots, cert)()
 	for i, want := range []string{"one", "two"} {
 		if i > 0 {
 			testenv.Certificate(t, dir, want)
@@ -99,5 +104,70 @@ func TestClientCertificateRenewal(t *testing.T) {
 		if got := <-shown; got != want {
 			t.Errorf("connection %d: %s", i, got)
 		}
+	}
+}
+
+// TestAuthorityRenewal: whom renewed authorities vouch for is a server of the store at the next
+// connection, and whom only the old ones did is none.
+func TestAuthorityRenewal(t *testing.T) {
+	dir := t.TempDir()
+	serve := func(name string) (url, ca string) {
+		certFile, keyFile, _ := testenv.Certificate(t, t.TempDir(), name)
+		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+		srv.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+		srv.StartTLS()
+		t.Cleanup(srv.Close)
+		return srv.URL, certFile
+	}
+	first, firstCA := serve("one")
+	second, secondCA := serve("two")
+	file, at := filepath.Join(dir, "ca.pem"), time.Now()
+	write := func(from string) {
+		t.Helper()
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = at.Add(time.Minute)
+		if err := errors.Join(os.WriteFile(file, text, 0o600), os.Chtimes(file, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(firstCA)
+	roots, err := newAuthorities(file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := tlsOf(roots, nil)
+	trusts := func(url string, want bool) {
+		t.Helper()
+		roots.checked = time.Time{} // as if certCheck had passed
+		client := http.Client{Transport: &http.Transport{TLSClientConfig: config(), DisableKeepAlives: true}}
+		a, err := client.Get(url)
+		if err == nil {
+			a.Body.Close()
+		}
+		if (err == nil) != want {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	trusts(first, true)
+	trusts(second, false)
+	write(secondCA)
+	trusts(first, false)
+	trusts(second, true)
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(empty) // while it is written anew
+	trusts(second, true)
+	if _, err := newAuthorities(empty, slog.New(slog.DiscardHandler)); !errors.Is(err, cluster.ErrInvalid) {
+		t.Error(err)
 	}
 }

@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -126,7 +124,7 @@ func joinShared(ctx context.Context, c *config.Config, folder *local.Folder, by 
 			return nil, err
 		}
 	}
-	if halves.Blobs, err = openObjects(ctx, &c.Cluster); err != nil {
+	if halves.Blobs, err = openObjects(ctx, &c.Cluster, by.log); err != nil {
 		return nil, fmt.Errorf("cluster.objects: %w", err)
 	}
 	defer func() {
@@ -176,9 +174,13 @@ func openMetadata(ctx context.Context, c *config.Cluster, peers *coherence.Clien
 				return nil, err
 			}
 		}
-		if o.TLS, err = tlsOf(c.MetadataCA, cert); err != nil {
-			return nil, err
+		var ca *authorities
+		if c.MetadataCA != "" {
+			if ca, err = newAuthorities(c.MetadataCA, log); err != nil {
+				return nil, err
+			}
 		}
+		o.TLS = tlsOf(ca, cert)
 	}
 	return opened(etcd.Open(ctx, o))
 }
@@ -191,7 +193,7 @@ func opened[T cluster.KV](kv T, err error) (cluster.KV, error) {
 	return kv, nil
 }
 
-func openObjects(ctx context.Context, c *config.Cluster) (cluster.Blobs, error) {
+func openObjects(ctx context.Context, c *config.Cluster, log *slog.Logger) (cluster.Blobs, error) {
 	where, err := c.ParseObjects()
 	if err != nil {
 		return nil, err
@@ -201,32 +203,15 @@ func openObjects(ctx context.Context, c *config.Cluster) (cluster.Blobs, error) 
 	}
 	o := s3.Options{Endpoint: where.Endpoint, Bucket: where.Bucket, Prefix: c.Store + "/", Region: c.ObjectsRegion, AccessKey: c.ObjectsKey, SecretKey: c.ObjectsSecret}
 	if c.ObjectsCA != "" {
-		if o.TLS, err = tlsOf(c.ObjectsCA, nil); err != nil {
+		ca, err := newAuthorities(c.ObjectsCA, log)
+		if err != nil {
 			return nil, err
 		}
+		o.TLS = tlsOf(ca, nil)
 	}
 	b, err := s3.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	return b, nil
-}
-
-// tlsOf returns how a server is spoken to; without ca the system's authorities
-// vouch for it, and without cert nobody for this process.
-func tlsOf(ca string, cert *certificate) (*tls.Config, error) {
-	t := &tls.Config{MinVersion: tls.VersionTLS12}
-	if ca != "" {
-		text, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, err
-		}
-		if t.RootCAs = x509.NewCertPool(); !t.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%w: %s holds no certificates", cluster.ErrInvalid, ca)
-		}
-	}
-	if cert != nil {
-		t.GetClientCertificate = cert.getClient
-	}
-	return t, nil
 }
