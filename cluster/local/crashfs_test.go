@@ -695,3 +695,5 @@ func (d crashDisk) Rename(from, to string) error      { return d.fs.Rename(from,
 func (d crashDisk) List(dir string) ([]string, error) { return d.fs.List(dir) }
 func (d crashDisk) Mkdir(dir string) error            { return d.fs.MkdirAll(dir, 0o700) }
 func (d crashDisk) SyncDir(dir string) error          { return fileio.SyncDir(d.fs, dir) }
+
+func (d crashDisk) Held(path string) (int64, error) { return d.Length(path) }

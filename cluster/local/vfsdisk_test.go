@@ -79,3 +79,5 @@ func (d vfsDisk) Length(path string) (int64, error) {
 	}
 	return info.Size(), nil
 }
+
+func (d vfsDisk) Held(path string) (int64, error) { return d.Length(path) }

@@ -28,6 +28,9 @@ type Disk interface {
 	List(dir string) ([]string, error)
 	// Length returns the length of a file in bytes.
 	Length(path string) (int64, error)
+	// Held returns the bytes of the disk that a file takes: less than its length where it has
+	// holes. Where that is not known, it is the length.
+	Held(path string) (int64, error)
 	// Mkdir makes a folder and what is above it; it may be there.
 	Mkdir(dir string) error
 	// SyncDir makes the entries of dir durable.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
@@ -197,6 +198,21 @@ func (d *OS) Length(path string) (int64, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// statBlock is the unit of st_blocks, whatever blocks the file system has.
+const statBlock = 512
+
+// Held implements Disk.
+func (d *OS) Held(path string) (int64, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0, err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Blocks * statBlock, nil
 	}
 	return info.Size(), nil
 }
