@@ -159,7 +159,7 @@ func (a *allocator) prewriteSome() (done bool, err error) {
 			return false, nil
 		}
 		n := min(prewriteBytes, a.bytes-g.prewritten)
-		err := g.file.WritePages(g.prewritten, a.zeros[:n])
+		err := g.files[0].WritePages(g.prewritten, a.zeros[:n])
 		g.prewritten += n
 		return false, err
 	}
@@ -194,7 +194,7 @@ func (a *allocator) make(number uint64) (g *segment, err error) {
 		_ = a.disk.Remove(temp)
 		return nil, err
 	}
-	return &segment{number: number, total: a.bytes, file: f}, nil
+	return &segment{number: number, total: a.bytes, files: []fileio.File{f}}, nil
 }
 
 // spareRoom is how many emptied segments are worth their space. It is called
@@ -223,7 +223,7 @@ func (a *allocator) trim() {
 
 // drop removes a segment that nobody took.
 func (a *allocator) drop(g *segment) bool {
-	_ = g.file.Close()
+	_ = g.close()
 	return a.disk.Remove(filepath.Join(a.dir, record.SegmentName(g.number))) == nil
 }
 
@@ -266,7 +266,7 @@ func (a *allocator) renumber(number, fresh uint64) (*segment, bool, error) {
 	if err != nil {
 		return nil, true, err
 	}
-	return &segment{number: fresh, total: a.bytes, prewritten: a.bytes, file: f}, true, nil
+	return &segment{number: fresh, total: a.bytes, prewritten: a.bytes, files: []fileio.File{f}}, true, nil
 }
 
 // idleSegments returns how many were made ahead, and how many were emptied.

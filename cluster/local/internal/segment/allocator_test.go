@@ -25,7 +25,7 @@ func takeDead(t *testing.T, a *allocator) uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := g.file.Close(); err != nil {
+	if err := g.close(); err != nil {
 		t.Fatal(err)
 	}
 	return g.number
@@ -57,11 +57,11 @@ func TestSpareSegments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.file.Close()
+	defer g.close()
 	if g.prewritten != a.bytes || g.number <= last {
 		t.Errorf("segment %d, %d bytes of it were written before", g.number, g.prewritten)
 	}
-	if err := g.file.WritePages(0, fileio.NewPages(fileio.PageBytes)); err != nil {
+	if err := g.files[0].WritePages(0, fileio.NewPages(fileio.PageBytes)); err != nil {
 		t.Error(err)
 	}
 	// Nobody takes any for two rounds.

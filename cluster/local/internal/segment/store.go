@@ -59,7 +59,22 @@ type segment struct {
 	prewritten int64 // guarded by allocator.mu, while it is ready
 	doubtful   bool  // damage was found in it: emptied, and never written again
 	damaged    bool  // holds what cannot be moved: collected when that is deleted
-	file       fileio.File
+	// files are open, and no write is under way through them: each is of one write at a time. Where
+	// the page cache is written through, Linux tells of a page that it could not write once to each
+	// open file, and whichever write through that asks first is told of the other's page.
+	files []fileio.File
+}
+
+// close closes the files.
+func (g *segment) close() error {
+	var err error
+	for _, f := range g.files {
+		if e := f.Close(); err == nil {
+			err = e
+		}
+	}
+	g.files = nil
+	return err
 }
 
 type appendRequest struct {
@@ -167,9 +182,8 @@ func (s *Store) seal(g *segment) {
 }
 
 func (s *Store) closeIfDone(g *segment) {
-	if g.sealed && g.pending == 0 && g.file != nil {
-		_ = g.file.Close()
-		g.file = nil
+	if g.sealed && g.pending == 0 {
+		_ = g.close()
 	}
 }
 
@@ -189,13 +203,18 @@ func (s *Store) lane() {
 	for len(s.queue) > 0 && s.lanes <= s.lanesWanted() {
 		s.crowd = max(s.flying, s.crowd-1) // forgotten after as many writes
 		batch := s.takeBatch()
+		g := batch[0].segment
+		file := g.takeFile()
 		s.mu.Unlock()
-		err := writeBatch(batch)
+		file, err := s.writeBatch(file, batch)
 		s.mu.Lock()
+		if file != nil {
+			g.files = append(g.files, file)
+		}
 		s.flying -= len(batch)
 		if err != nil {
-			s.log.Error("cannot write to a data segment", "segment", batch[0].segment.number, "err", err)
-			s.seal(batch[0].segment)
+			s.log.Error("cannot write to a data segment", "segment", g.number, "err", err)
+			s.seal(g)
 		}
 		for _, q := range batch {
 			q.done <- err
@@ -223,12 +242,32 @@ func (s *Store) takeBatch() []*appendRequest {
 	return batch
 }
 
-func writeBatch(batch []*appendRequest) error {
+// takeFile returns a file that no write goes through; nil if there is none. It is called with
+// Store.mu held.
+func (g *segment) takeFile() fileio.File {
+	n := len(g.files)
+	if n == 0 {
+		return nil
+	}
+	f := g.files[n-1]
+	g.files = g.files[:n-1]
+	return f
+}
+
+// writeBatch writes through file, or one that it opens if that is nil, and returns it.
+func (s *Store) writeBatch(file fileio.File, batch []*appendRequest) (fileio.File, error) {
+	if file == nil {
+		opened, err := s.disk.OpenSegment(s.Path(batch[0].segment.number))
+		if err != nil {
+			return nil, err
+		}
+		file = opened
+	}
 	pages := make([][]byte, len(batch))
 	for i, q := range batch {
 		pages[i] = q.pages
 	}
-	return batch[0].segment.file.WritePages(batch[0].offset, pages...)
+	return file, file.WritePages(batch[0].offset, pages...)
 }
 
 // AddLive changes the live bytes of a segment; false if there is none.
@@ -294,13 +333,9 @@ func (s *Store) Close() error {
 	}
 	var err error
 	for _, g := range s.known {
-		if g.file == nil {
-			continue
-		}
-		if e := g.file.Close(); err == nil {
+		if e := g.close(); err == nil {
 			err = e
 		}
-		g.file = nil
 	}
 	return err
 }
