@@ -78,6 +78,44 @@ func TestTokenAfterWrites(t *testing.T) {
 	want(t, err, ErrDone)
 }
 
+// TestTokenOfEmptied: emptying a file that fills the store, asked for again of the next process as
+// after a lost answer, leaves alone what was written since.
+func TestTokenOfEmptied(t *testing.T) {
+	none := int64(0)
+	for how, empty := range map[string]func(fs *FS, ino Ino) error{
+		"truncate": func(fs *FS, ino Ino) error {
+			_, err := fs.SetAttr(WithToken(bg, &Token{ID: [16]byte{1}}), Root, ino, SetAttr{Size: &none})
+			return err
+		},
+		"open": func(fs *FS, ino Ino) error {
+			f, err := fs.Open(WithToken(bg, &Token{ID: [16]byte{1}}), Root, ino, OpenWrite|OpenTrunc)
+			if err == nil {
+				err = f.Close(bg)
+			}
+			return err
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			disk, faults := mem.NewDisk(), &mem.Faults{}
+			first := openContentTest(t, mem.New(mem.Options{Disk: disk, Faults: faults}), Config{})
+			ino := mustFile(t, first, RootIno, "f")
+			f := mustOpen(t, first, ino, OpenWrite)
+			faults.FailFrom(1, cluster.ErrNoSpace, mem.OpBlobCreate, mem.OpBlobWrite, mem.OpBlobCommit)
+			_, err := f.WriteAt(bg, bytes.Repeat([]byte{5}, 100<<10), 0)
+			want(t, err, nil)
+			want(t, empty(first, ino), nil)
+			faults.Clear()
+			want(t, f.Close(bg), nil)
+			want(t, first.Close(bg), nil)
+
+			second := openContentTest(t, mem.New(mem.Options{Disk: disk}), Config{})
+			replace(t, second, ino, []byte("since"))
+			want(t, empty(second, ino), ErrDone)
+			wantText(t, second, ino, "since")
+		})
+	}
+}
+
 // sealedKV refuses to store the inode of one file.
 type sealedKV struct {
 	cluster.KV

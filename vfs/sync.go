@@ -194,11 +194,12 @@ func (fs *FS) updateEnd(ctx context.Context, ino Ino, fn func(t cluster.Txn, o *
 // store what was written before, that goes with the rest: who empties the file that fills the
 // store frees it.
 func (fs *FS) updateEmptied(ctx context.Context, ino Ino, fn func(t cluster.Txn, o *op) error) error {
-	err := fs.updateEnd(ctx, ino, fn)
+	token := tokens.Take(ctx) // for whichever empties the file
+	err := fs.updateEnd(tokens.Again(ctx, token), ino, fn)
 	if !errors.Is(err, ErrNoSpace) || !fs.hasPieces(ino) {
 		return err
 	}
-	return fs.contents.Fit(ctx, ino, func() error { return fs.emptyUnstored(ctx, ino, fn) })
+	return fs.contents.Fit(ctx, ino, func() error { return fs.emptyUnstored(tokens.Again(ctx, token), ino, fn) })
 }
 
 // emptyUnstored is a transaction of updateEmptied beside which no flush runs.
