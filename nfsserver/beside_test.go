@@ -22,12 +22,15 @@ type sharedBlobs struct{ cluster.Blobs }
 
 func (sharedBlobs) Close() error { return nil }
 
-// twoSites are servers beside one another over one store.
-func twoSites(t *testing.T) (a, b *site) {
+// twoSites are servers beside one another over one store; without exports, of all of it.
+func twoSites(t *testing.T, exports ...Export) (a, b *site) {
 	t.Helper()
+	if len(exports) == 0 {
+		exports = []Export{everyone}
+	}
 	c := mem.New(mem.Options{})
 	t.Cleanup(func() { c.Close() })
-	open := func() *site { return openSiteOver(t, nil, besideOthers(t, c), vfs.Config{}, everyone) }
+	open := func() *site { return openSiteOver(t, nil, besideOthers(t, c), vfs.Config{}, exports...) }
 	return open(), open()
 }
 
@@ -203,6 +206,78 @@ func TestBesideVerifier(t *testing.T) {
 	}
 	if st, v := ca.commit(fh); st != OK || v != wrote {
 		t.Errorf("%v, another verifier", st)
+	}
+}
+
+// A directory that was removed is stale at once, also while its inode waits for the collector:
+// a client whose program has the path, where another directory is by now, looks that up.
+func TestBesideRemovedDirectory(t *testing.T) {
+	a, b := twoSites(t)
+	ca, cb := a.mount("/", 0), b.mount("/", 0)
+	_, dir, _ := ca.mkdir(ca.root, "d", set{})
+	_, file, _ := ca.create(ca.root, "f", createGuarded, set{})
+	_, gone, _ := ca.create(ca.root, "gone", createGuarded, set{})
+	ca.put(gone, "text", fileSync)
+	if st, _, text := cb.readText(gone, 100); st != OK || text != "text" {
+		t.Fatalf("%v, %q", st, text)
+	}
+	for _, name := range []string{"x", strings.Repeat("x", 255)} {
+		st, _, _ := cb.lookup(dir, name)
+		cb.want("LOOKUP of nothing", st, ErrNoEnt)
+		cb.want("REMOVE of nothing", cb.unlink(procRemove, dir, name), ErrNoEnt)
+		cb.want("RENAME of nothing", cb.rename(dir, name, cb.root, "x"), ErrNoEnt)
+	}
+	ca.must("RMDIR", ca.unlink(procRmdir, ca.root, "d"))
+	ca.must("REMOVE", ca.unlink(procRemove, ca.root, "gone"))
+	_, anew, _ := ca.mkdir(ca.root, "d", set{})
+	for call, st := range map[string]Status{
+		"GETATTR":                 firstOf(cb.getattr(dir)),
+		"ACCESS":                  firstOf(cb.access(dir, accessRead)),
+		"LOOKUP":                  first(cb.lookup(dir, "x")),
+		"LOOKUP of ..":            first(cb.lookup(dir, "..")),
+		"READDIR":                 first(cb.readdir(dir, 0, 4096, false)),
+		"CREATE":                  first(cb.create(dir, "x", createUnchecked, set{})),
+		"CREATE, exclusive":       first(cb.createExclusive(dir, "x", 1)),
+		"MKDIR":                   first(cb.mkdir(dir, "x", set{})),
+		"SYMLINK":                 first(cb.symlink(dir, "x", "y")),
+		"MKNOD":                   first(cb.mknod(dir, "x", typeFIFO)),
+		"REMOVE":                  cb.unlink(procRemove, dir, "x"),
+		"RMDIR":                   cb.unlink(procRmdir, dir, "x"),
+		"RENAME out of it":        cb.rename(dir, "x", cb.root, "x"),
+		"RENAME into it":          cb.rename(cb.root, "f", dir, "x"),
+		"RENAME within it":        cb.rename(dir, "x", dir, "y"),
+		"LINK":                    cb.link(file, dir, "x"),
+		"LINK of what is no more": cb.link(gone, cb.root, "x"),
+	} {
+		cb.want("in a directory that was removed: "+call, st, ErrStale)
+	}
+	st, _, _ := cb.create(anew, "x", createGuarded, set{})
+	cb.must("CREATE in the one that was made anew", st)
+	st, _, _ = cb.lookup(anew, "y")
+	cb.want("LOOKUP of nothing in it", st, ErrNoEnt)
+	cb.want("RENAME of nothing into it", cb.rename(cb.root, "nothing", anew, "y"), ErrNoEnt)
+}
+
+// So are its files and directories, of an export that has a border to look for them.
+func TestBesideRemovedTree(t *testing.T) {
+	a, b := twoSites(t, photos)
+	a.hand(t).mkdir("/", "photos")
+	ca, cb := a.mount("/photos", 0), b.mount("/photos", 0)
+	_, d, _ := ca.mkdir(ca.root, "d", set{})
+	_, in, _ := ca.mkdir(d, "in", set{})
+	_, file, _ := ca.create(in, "file", createGuarded, set{})
+	ca.must("REMOVE", ca.unlink(procRemove, in, "file"))
+	ca.must("RMDIR", ca.unlink(procRmdir, d, "in"))
+	ca.must("RMDIR", ca.unlink(procRmdir, ca.root, "d"))
+	for name, fh := range map[string][]byte{"d": d, "in": in, "file": file} {
+		st, _ := cb.getattr(fh)
+		cb.want("GETATTR of "+name, st, ErrStale)
+	}
+	cb.want("LINK of file", cb.link(file, cb.root, "x"), ErrStale)
+	for name, fh := range map[string][]byte{"d": d, "in": in} {
+		st, _, _ := cb.lookup(fh, "..")
+		cb.want("LOOKUP in "+name, st, ErrStale)
+		cb.want("RENAME into "+name, cb.rename(cb.root, "x", fh, "x"), ErrStale)
 	}
 }
 

@@ -55,7 +55,7 @@ func (b *border) root(ctx context.Context, x *export) (vfs.Ino, error) {
 		return ino, nil
 	}
 	if r := x.root.Load(); r != nil && b.fs.Unmoved(r.since) {
-		if _, err := b.fs.GetAttr(ctx, r.ino); !errors.Is(err, vfs.ErrStale) {
+		if a, err := b.fs.GetAttr(ctx, r.ino); !removed(&a, err) {
 			return r.ino, err
 		}
 	}
@@ -64,6 +64,11 @@ func (b *border) root(ctx context.Context, x *export) (vfs.Ino, error) {
 		err = ErrStale
 	}
 	return a.Ino, err
+}
+
+// removed reports whether a, or the error of reading it, is that of an inode without links.
+func removed(a *vfs.Attr, err error) bool {
+	return errors.Is(err, vfs.ErrStale) || err == nil && a.Nlink == 0
 }
 
 // knownRoot is root from memory. A directory that has not moved is still the
@@ -77,7 +82,7 @@ func (b *border) knownRoot(x *export) (vfs.Ino, bool) {
 		return 0, false
 	}
 	if b.fs.Exclusive() {
-		if _, ok := b.fs.TryAttr(r.ino); !ok {
+		if a, ok := b.fs.TryAttr(r.ino); !ok || a.Nlink == 0 {
 			return 0, false
 		}
 	}
@@ -126,7 +131,7 @@ func (b *border) check(ctx context.Context, x *export, ino vfs.Ino) error {
 	} else {
 		below, err = b.below(ctx, top, ino)
 	}
-	if err == nil && !below {
+	if err == nil && !below || errors.Is(err, vfs.ErrNotExist) { // of directories that were removed
 		err = ErrStale
 	}
 	return err

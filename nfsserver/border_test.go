@@ -143,6 +143,40 @@ func TestExportOfABucketMadeAnew(t *testing.T) {
 	})
 }
 
+// TestExportMadeAnewWhileUsed: a mount in which a program has the old directory does not
+// keep it as the export's.
+func TestExportMadeAnewWhileUsed(t *testing.T) {
+	onBothKinds(t, []Export{photos}, func(t *testing.T, s *site) {
+		h, ctx := s.hand(t), context.Background()
+		h.mkdir("/", "photos")
+		mount := s.fs.NewHolder()
+		t.Cleanup(mount.Close)
+		if err := mount.Hold(ctx, h.ino("/photos"), 1, mount.Mark()); err != nil {
+			t.Fatal(err)
+		}
+		c := s.mount("/photos", 0)
+		stale := func(what string) {
+			t.Helper()
+			st, _, _ := c.lookup(c.root, "x")
+			c.want("LOOKUP: "+what, st, ErrStale)
+			st, _, _ = c.readdir(c.root, 0, 4096, false)
+			c.want("READDIR: "+what, st, ErrStale)
+			c.want("RENAME: "+what, c.rename(c.root, "x", c.root, "y"), ErrStale)
+		}
+		st, _, _ := c.lookup(c.root, "..")
+		c.must("..", st)
+		h.rmdir("photos")
+		stale("the root of what is gone")
+		h.mkdir("/", "photos")
+		stale("the root of what was there before")
+		isStale := func() bool { st, _ := c.getattr(c.root); return st == ErrStale }
+		if s.fs.Exclusive() && !isStale() {
+			t.Error("it is the export's root still")
+		}
+		eventually(t, "beside others it is not after a second", isStale)
+	})
+}
+
 // TestHandlesOfWhatIsMovedOut are stale in the export, and good again when it
 // comes back; those of the whole are good all the time.
 func TestHandlesOfWhatIsMovedOut(t *testing.T) {

@@ -30,6 +30,9 @@ func (s *Server) handler(name string, shape int, fn procFunc) func(context.Conte
 		q := requestPool.Get().(*request)
 		*q = request{s: s, call: c, args: &c.Args, out: r}
 		err := fn(ctx, q)
+		if err != nil {
+			err = q.orStale(ctx, err)
+		}
 		if s.done != nil {
 			q.tell(name, err)
 		}

@@ -58,10 +58,19 @@ func (q *request) find(ctx context.Context, dir vfs.Ino, name string) (vfs.Attr,
 
 // absent answers a LOOKUP that found nothing, with the directory's
 // attributes: clients keep the absence as long as these do not change.
+// ErrStale if nothing is found since the directory was removed.
 func (q *request) absent(ctx context.Context, dir vfs.Ino) error {
+	a, err := q.s.fs.GetAttr(ctx, dir)
+	if removed(&a, err) {
+		return ErrStale
+	}
 	q.out.Status = uint32(ErrNoEnt)
 	q.out.Uint32(uint32(ErrNoEnt))
-	q.postOpOf(ctx, dir)
+	if err == nil {
+		q.postOp(&a)
+	} else {
+		q.postOp(nil)
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package nfsserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ type request struct {
 	ino  vfs.Ino
 	gen  uint32
 	name string
+	// second is what the second handle of RENAME and LINK names, 0 of others.
+	second vfs.Ino
 	// of RENAME: where to
 	toDir  vfs.Ino
 	toName string
@@ -66,14 +69,37 @@ func (q *request) open(ctx context.Context, fh []byte, write bool) (vfs.Ino, err
 	if err := q.s.border.check(ctx, x, h.ino); err != nil {
 		return 0, err
 	}
-	if q.export == nil {
+	switch q.export {
+	case nil:
 		q.export = x
 		q.ino, q.gen = h.ino, h.gen
 		x.cred(&q.cred, &q.call.Cred)
-	} else if q.export != x {
+	case x:
+		q.second = h.ino
+	default:
 		return 0, ErrXDev
 	}
 	return h.ino, nil
+}
+
+// orStale is the error of a call that failed with err: ErrStale if it found nothing since what
+// one of its handles names was removed. An inode without links may stay for a while, and in its
+// directory nothing exists then, for programs of a mount. A client that is told so takes the
+// name for absent; when its handle is stale it looks up the path again, where there may be
+// another directory by now.
+func (q *request) orStale(ctx context.Context, err error) error {
+	if !errors.Is(err, vfs.ErrNotExist) {
+		return err
+	}
+	for _, ino := range [...]vfs.Ino{q.ino, q.second} {
+		if ino == 0 {
+			continue
+		}
+		if a, failed := q.s.fs.GetAttr(ctx, ino); removed(&a, failed) {
+			return fmt.Errorf("%w: %w", ErrStale, err)
+		}
+	}
+	return err
 }
 
 // handle encodes the handle of a file found through this call.
