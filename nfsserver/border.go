@@ -16,7 +16,7 @@ import (
 //
 // What a call asks is answered from memory as long as no directory is renamed
 // (vfs.MoveStamp). Then each directory in use is looked up once more, by a
-// walk to the root.
+// walk to the root; so is a file that is remembered, when it is moved.
 type border struct {
 	fs tree
 	// inside are directories that were found in an export's; where other
@@ -33,6 +33,7 @@ type tree interface {
 	GetAttr(ctx context.Context, ino vfs.Ino) (vfs.Attr, error)
 	TryAttr(ino vfs.Ino) (a vfs.Attr, ok bool)
 	MoveStamp() vfs.MoveStamp
+	MoveStampOf(ino vfs.Ino) vfs.MoveStamp
 	Unmoved(s vfs.MoveStamp) bool
 	Exclusive() bool
 }
@@ -41,7 +42,7 @@ type tree interface {
 // share a slot displace each other.
 const insideSlots = 4096
 
-// insider reports whether ino lay below top when no directory was renamed since.
+// insider says that ino lay below top, and does as long as nothing moved since.
 // It is immutable.
 type insider struct {
 	top, ino vfs.Ino
@@ -177,7 +178,7 @@ func (b *border) belowByAttr(ctx context.Context, top, ino vfs.Ino) (bool, error
 
 // below walks up from ino, and remembers that it came by top.
 func (b *border) below(ctx context.Context, top, ino vfs.Ino) (bool, error) {
-	since := b.fs.MoveStamp()
+	since := b.fs.MoveStampOf(ino)
 	below, err := b.fs.IsBelow(ctx, top, ino)
 	if below {
 		b.inside[ino%insideSlots].Store(&insider{top, ino, since})

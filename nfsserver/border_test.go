@@ -180,7 +180,10 @@ func TestExportMadeAnewWhileUsed(t *testing.T) {
 // TestHandlesOfWhatIsMovedOut are stale in the export, and good again when it
 // comes back; those of the whole are good all the time.
 func TestHandlesOfWhatIsMovedOut(t *testing.T) {
-	s := newSite(t, photos, everyone)
+	onBothKinds(t, []Export{photos, everyone}, handlesOfWhatIsMovedOut)
+}
+
+func handlesOfWhatIsMovedOut(t *testing.T, s *site) {
 	h := s.hand(t)
 	for _, name := range []string{"photos", "other"} {
 		h.mkdir("/", name)
@@ -231,6 +234,12 @@ func TestHandlesOfWhatIsMovedOut(t *testing.T) {
 	check("a second link outside", map[string]Status{"file": ErrStale})
 	h.rename("/photos/in/deep", "linked", "/other", "first")
 	check("both links outside", map[string]Status{"file": ErrStale, "linked": ErrStale})
+	h.rename("/other", "second", "/photos", "second")
+	check("one of them inside", map[string]Status{"file": ErrStale})
+	if err := s.fs.Unlink(context.Background(), vfs.Root, h.ino("/photos"), "second"); err != nil {
+		t.Fatal(err)
+	}
+	check("that one removed", map[string]Status{"file": ErrStale, "linked": ErrStale})
 	h.rename("/", "photos", "/", "renamed")
 	for _, fh := range [][]byte{c.root, in, deep} {
 		st, _ := c.getattr(fh)

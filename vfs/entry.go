@@ -319,7 +319,7 @@ func (o *op) dropLink(t cluster.Txn, n *record.Inode, dir Ino, name string) erro
 		}
 	}
 	if n.Nlink > 1 {
-		o.feed.InodeChanged(n.Ino, false)
+		o.feed.FileMoved(n.Ino)
 		n.Nlink--
 		n.CtimeNS = o.nowNS
 		if n.Parent == dir && n.Name == name {

@@ -17,8 +17,8 @@ type Invalidator = feed.Invalidator
 // locks while the door works for it.
 type KernelInvalidator = feed.KernelInvalidator
 
-// MoveStamp is a moment between two renames of directories. The zero value
-// is none.
+// MoveStamp is a moment between two renames of directories, and of one file if it is
+// of one. The zero value is none.
 type MoveStamp = feed.MoveStamp
 
 // WithOrigin marks the operations of ctx as made by inv's door, which knows
@@ -68,6 +68,10 @@ func (fs *FS) Changes(ino Ino) (begun, ended uint64) { return fs.feed.Changes(in
 // afterwards holds as long as Unmoved says so.
 func (fs *FS) MoveStamp() MoveStamp { return fs.feed.MoveStamp() }
 
-// Unmoved reports whether no directory changed its place since s; where other
+// MoveStampOf is MoveStamp for the place of ino, which may be a file's: it does not hold
+// either when ino got another directory, or lost one of several links.
+func (fs *FS) MoveStampOf(ino Ino) MoveStamp { return fs.feed.MoveStampOf(ino) }
+
+// Unmoved reports whether nothing that s is of changed its place since; where other
 // processes may change the store, whether none did up to a second ago.
 func (fs *FS) Unmoved(s MoveStamp) bool { return fs.feed.Unmoved(s) }

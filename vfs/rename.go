@@ -306,9 +306,12 @@ func (r *renaming) put(p *place, n *record.Inode, old *place) error {
 			return err
 		}
 	}
-	if n.IsDir() {
+	switch {
+	case n.IsDir():
 		r.o.feed.DirMoved(n.Ino)
-	} else {
+	case p.dir.Ino != old.dir.Ino:
+		r.o.feed.FileMoved(n.Ino)
+	default:
 		r.o.feed.InodeChanged(n.Ino, false)
 	}
 	n.Parent, n.Name, n.CtimeNS = p.dir.Ino, p.name.Stored, r.o.nowNS

@@ -40,6 +40,14 @@ func (b *Batch) DirMoved(ino record.Ino) {
 	b.events = append(b.events, Event{Ino: ino, Data: true, Moved: true})
 }
 
+// FileMoved is InodeChanged of a file that gets another directory, or loses one of
+// several links.
+func (b *Batch) FileMoved(ino record.Ino) {
+	b.feed.fileClock(ino).begin()
+	b.feed.changes.begin(ino)
+	b.events = append(b.events, Event{Ino: ino, fileMoved: true})
+}
+
 // Stored notes that what the process had in memory of ino is in the store: only
 // its open file is notified.
 func (b *Batch) Stored(ino record.Ino) { b.stored = append(b.stored, ino) }
@@ -49,14 +57,14 @@ func (b *Batch) Again() { b.Failed() }
 
 // Failed ends a transaction that changed nothing.
 func (b *Batch) Failed() {
-	b.feed.moves.end(b.moved)
+	b.endMoves()
 	b.feed.changes.end(b.events)
 }
 
 // Committed tells of the changes, and ends a transaction that made them, or may
 // have: then caches have to go as well.
 func (b *Batch) Committed(ctx context.Context, known bool) {
-	b.feed.moves.end(b.moved)
+	b.endMoves()
 	for _, ino := range b.stored {
 		b.feed.open(ino)
 	}
@@ -67,4 +75,13 @@ func (b *Batch) Committed(ctx context.Context, known bool) {
 	}
 	b.feed.notify(ctx, known, b.events)
 	b.feed.changes.end(b.events)
+}
+
+func (b *Batch) endMoves() {
+	b.feed.moves.end(b.moved)
+	for i := range b.events {
+		if e := &b.events[i]; e.fileMoved {
+			b.feed.fileClock(e.Ino).end(1)
+		}
+	}
 }

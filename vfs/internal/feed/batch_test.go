@@ -70,6 +70,44 @@ func TestBatchWithoutCommitTellsNobody(t *testing.T) {
 	}
 }
 
+func TestFileMoved(t *testing.T) {
+	w := newTold(false)
+	const moved, other = 7, 8
+	for end, fn := range map[string]func(*Batch){
+		"again":     (*Batch).Again,
+		"failed":    (*Batch).Failed,
+		"committed": func(b *Batch) { b.Committed(context.Background(), true) },
+	} {
+		dirs, file, beside := w.f.MoveStamp(), w.f.MoveStampOf(moved), w.f.MoveStampOf(other)
+		if !w.f.Unmoved(file) {
+			t.Errorf("%s: moved before", end)
+		}
+		b := w.f.Batch()
+		b.InodeChanged(moved, true)
+		if !w.f.Unmoved(file) {
+			t.Errorf("%s: a change of attributes is a move", end)
+		}
+		b.FileMoved(moved)
+		during := w.f.MoveStampOf(moved)
+		if w.f.Unmoved(file) {
+			t.Errorf("%s: unmoved while the move runs", end)
+		}
+		fn(&b)
+		if w.f.Unmoved(file) || w.f.Unmoved(during) {
+			t.Errorf("%s: unmoved since before the end", end)
+		}
+		if !w.f.Unmoved(dirs) || !w.f.Unmoved(beside) {
+			t.Errorf("%s: the move of a file is one of directories, or of another file", end)
+		}
+		b = w.f.Batch()
+		b.DirMoved(3)
+		b.Committed(context.Background(), true)
+		if w.f.Unmoved(dirs) || w.f.Unmoved(beside) {
+			t.Errorf("%s: the move of a directory is none of what lies there", end)
+		}
+	}
+}
+
 func TestOriginIsNotTold(t *testing.T) {
 	w := newTold(true)
 	w.f.Notify(WithOrigin(context.Background(), w), Event{Ino: 7}, Event{Entry: true, Ino: 3, Name: "a"})

@@ -22,6 +22,8 @@ type Event struct {
 	Name  string // stored name
 	Data  bool
 	Moved bool // a directory lists another parent, which its origin does not see either
+
+	fileMoved bool // counted by fileMoves
 }
 
 // Feed reports the changes that this process makes.
@@ -34,8 +36,9 @@ type Feed struct {
 	mu   sync.RWMutex
 	list []Invalidator // replaced, never changed
 
-	changes changeCounts
-	moves   moveClock
+	changes   changeCounts
+	moves     moveClock // of directories
+	fileMoves [fileMoveSlots]moveClock
 }
 
 // New returns a Feed. complete reports whether nobody else changes the store, as long

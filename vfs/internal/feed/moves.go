@@ -3,10 +3,17 @@ package feed
 import (
 	"sync/atomic"
 	"time"
+
+	"ogw/vfs/internal/record"
 )
 
-// moveClock counts the renames of directories. They are rare, and all that
-// changes where a directory lies: who remembers that has to forget it then.
+// fileMoveSlots is how many clocks the files share. Where two meet, the place of one is read
+// once more for a move of the other.
+const fileMoveSlots = 256
+
+// moveClock counts moves. The directories have one clock: their moves are rare, and all that
+// changes where a directory lies, so that who remembers that has to forget it then.
+// Those of files are not rare, and change where one file lies.
 type moveClock struct {
 	running atomic.Int64
 	ended   atomic.Uint64
@@ -21,11 +28,18 @@ func (c *moveClock) end(n int) {
 	c.running.Add(int64(-n))
 }
 
-// MoveStamp is a moment between two renames of directories. The zero value
-// is none.
+// still reports whether no move was under way since ended were over.
+func (c *moveClock) still(ended uint64) bool {
+	return c.running.Load() == 0 && c.ended.Load() == ended
+}
+
+// MoveStamp is a moment between two renames of directories, and of one file if it is
+// of one. The zero value is none.
 type MoveStamp struct {
-	ended uint64
-	taken time.Time // zero: a rename was under way
+	ended     uint64
+	taken     time.Time  // zero: a rename was under way
+	file      record.Ino // 0: of directories alone
+	fileEnded uint64
 }
 
 // MoveStamp returns the moment. What is read of the places of directories
@@ -34,13 +48,28 @@ func (f *Feed) MoveStamp() MoveStamp {
 	if f.moves.running.Load() != 0 {
 		return MoveStamp{}
 	}
-	return MoveStamp{f.moves.ended.Load(), time.Now()}
+	return MoveStamp{ended: f.moves.ended.Load(), taken: time.Now()}
 }
 
-// Unmoved reports whether no directory changed its place since s; where other
+// MoveStampOf is MoveStamp for the place of ino, which may be a file's: it does not hold
+// either when ino got another directory, or lost one of several links.
+func (f *Feed) MoveStampOf(ino record.Ino) MoveStamp {
+	c := f.fileClock(ino)
+	if c.running.Load() != 0 {
+		return MoveStamp{}
+	}
+	ended := c.ended.Load()
+	s := f.MoveStamp()
+	s.file, s.fileEnded = ino, ended
+	return s
+}
+
+func (f *Feed) fileClock(ino record.Ino) *moveClock { return &f.fileMoves[ino%fileMoveSlots] }
+
+// Unmoved reports whether nothing that s is of changed its place since; where other
 // processes may change the store, whether none did up to StaleBound ago.
 func (f *Feed) Unmoved(s MoveStamp) bool {
-	if s.taken.IsZero() || f.moves.running.Load() != 0 || f.moves.ended.Load() != s.ended {
+	if s.taken.IsZero() || !f.moves.still(s.ended) || s.file != 0 && !f.fileClock(s.file).still(s.fileEnded) {
 		return false
 	}
 	return f.Current(s.taken)
