@@ -3,11 +3,13 @@ package fusemount
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
 	"ogw/cluster"
+	"ogw/fusemount/ledger"
 	"ogw/vfs"
 )
 
@@ -61,7 +63,7 @@ func (f *rawFS) readDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEn
 	case d != nil && d.from != nil:
 		d.reads.Lock()
 		defer d.reads.Unlock()
-		r.ino, r.numbers = d.ino, &d.numbers
+		r.ino, r.numbers, r.fh = d.ino, &d.numbers, in.Fh
 		r.stream = func(string) *vfs.DirStream { return d.from }
 		return r.list()
 	case d == nil && in.Fh != 0:
@@ -70,7 +72,7 @@ func (f *rawFS) readDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEn
 	l := f.listings.begin(f.ino(in.NodeId))
 	defer func() {
 		some := len(out.Bytes()) > 0
-		f.listings.end(l, in.Offset == 0 && some, in.Offset != 0 && !some)
+		f.listings.end(l, (in.Offset == 0 || r.unknown) && some, in.Offset != 0 && !some)
 	}()
 	r.ino, r.numbers = l.ino, &l.numbers
 	var from *vfs.DirStream
@@ -97,8 +99,11 @@ type dirReader struct {
 
 	ino     vfs.Ino
 	numbers *numbers
+	fh      uint64                            // that has numbers of its own, or 0
+	ctime   int64                             // of the directory, if the listing begins with this READDIR
 	stream  func(after string) *vfs.DirStream // called once
 	more    bool                              // entries follow those that were added
+	unknown bool                              // it is not remembered where the reader was
 }
 
 func (r *dirReader) list() fuse.Status {
@@ -112,8 +117,8 @@ func (r *dirReader) list() fuse.Status {
 	var err error
 	after, known := r.numbers.position(prev)
 	from := r.stream(after)
-	if !known {
-		after, err = f.findPosition(from, cred(h), prev)
+	if r.unknown = !known; r.unknown {
+		after, prev, err = r.findPosition(from, prev)
 	}
 	if err == nil && indexOf(prev) < offDotDot {
 		err = r.addDots(prev)
@@ -131,6 +136,9 @@ func (r *dirReader) list() fuse.Status {
 			return nil
 		})
 	}
+	if err == nil {
+		r.note(prev, added || r.more)
+	}
 	if r.in.Offset == 0 && r.in.Flags&unix.O_NOATIME == 0 && !f.quietDirs.Load() {
 		f.fs.Accessed(r.ctx, r.ino)
 	}
@@ -143,6 +151,19 @@ func (r *dirReader) list() fuse.Status {
 		return enoent
 	}
 	return f.status("readdir", h, err)
+}
+
+// note writes down that the listing began, goes on or ends at offset, before the kernel is answered.
+func (r *dirReader) note(offset uint64, some bool) {
+	if !some && r.in.Offset != 0 {
+		r.numbers.end(offset)
+	}
+	r.f.surv.listing(r.listing(r.fh, offset), r.ctime, some)
+}
+
+// listing names the listing that an offset is of, for the next server.
+func (r *dirReader) listing(fh, offset uint64) ledger.Listing {
+	return ledger.Listing{Ino: uint64(r.ino), FH: fh, Pass: passOf(offset)}
 }
 
 // Bytes of an entry whose name is short: struct fuse_dirent with 8 bytes for the name, and
@@ -161,24 +182,48 @@ func (r *dirReader) most() int {
 	return left/size + 1 // one shows that it is full
 }
 
-// findPosition returns where a listing goes on of which that is not remembered: of the server
-// before, or of a pass that was forgotten. It counts entries: if the directory is as it was, that
-// is where the listing left off; else, as always, what came or went concurrently is seen or
-// not. At its end, nothing follows.
-func (f *rawFS) findPosition(from *vfs.DirStream, c *vfs.Cred, offset uint64) (string, error) {
-	i, last := offDotDot, ""
+// findPosition returns where a listing goes on behind offset if that is not remembered: it is of the server
+// before, or was forgotten; and the offset from which on its entries are numbered.
+//
+// It counts entries if the directory is as it was when the listing began. Else the reader may have removed some
+// that it read, and those that stay in their place would be skipped: the listing starts over. Entries
+// come twice rather than never.
+func (r *dirReader) findPosition(from *vfs.DirStream, offset uint64) (after string, prev uint64, err error) {
+	f := r.f
+	a, err := f.fs.GetAttr(r.ctx, r.ino) // comes before: a change meanwhile is one that is concurrent
+	if err != nil {
+		return "", 0, err
+	}
+	if !r.unchanged(offset, a.CtimeNS) {
+		// The kernel may have the same entries from before, and would keep both.
+		f.inv.later(func() { f.listings.drop(r.ino) })
+		r.ctime = a.CtimeNS
+		return "", r.numbers.over(), nil
+	}
+	i := offDotDot
 	o := vfs.ReadDirOptions{Few: int(indexOf(offset)-offDotDot) + 1} // one that shows that it is found
-	err := from.Read(f.ctx, c, o, func(e *vfs.DirEntry) error {
+	err = from.Read(r.ctx, cred(&r.in.InHeader), o, func(e *vfs.DirEntry) error {
 		if i >= indexOf(offset) {
 			return cluster.ErrStop
 		}
-		i, last = i+1, e.Pos
+		i, after = i+1, e.Pos
 		return nil
 	})
 	if errors.Is(err, cluster.ErrStop) {
 		err = nil
 	}
-	return last, err
+	return after, offset, err // at the end, nothing follows
+}
+
+// unchanged reports whether a directory that has a change time, which comes only once, had it when the listing of
+// an offset began, or changed longer ago than readers are waited for.
+func (r *dirReader) unchanged(offset uint64, ctime int64) bool {
+	for _, fh := range [...]uint64{r.in.Fh, 0} {
+		if began, known := r.f.surv.listingBegan(r.listing(fh, offset)); known {
+			return began == ctime
+		}
+	}
+	return time.Since(time.Unix(0, ctime)) >= readerIdle
 }
 
 // addDots lists "." and "..".
@@ -186,6 +231,9 @@ func (r *dirReader) addDots(offset uint64) error {
 	a, err := r.f.fs.GetAttr(r.ctx, r.ino)
 	if err != nil {
 		return err
+	}
+	if offset == atIndex(offset, 0) {
+		r.ctime = a.CtimeNS // before any entry is read
 	}
 	parent := a.Parent
 	if r.ino == r.f.opt.Root {

@@ -113,7 +113,9 @@
 //   - Pages and attributes that other doors changed when the server was killed may
 //     be old. So what is open is dropped from the cache, the rest when it is opened.
 //     Which directories are listed, nobody knows: what the kernel kept of them goes when
-//     the time of the directory comes, with its name or its attributes.
+//     the time of the directory comes, with its name or its attributes. Where their
+//     readers are shows by counting, if the directory did not change since they began,
+//     which the ledger knows of some (dirReader.unchanged).
 //
 // io_uring excludes it: what lies in a ring's entries is not sent again.
 //
@@ -171,7 +173,10 @@
 //     until it forgets the inode. What is older than names may be it is made to drop, so
 //     that a listing brings attributes again (listings.sweep). Nobody says when a reader
 //     ends: where one goes on is known for listingIdle, and for readerIdle as long as more
-//     have begun than came to the end, if there is room.
+//     have begun than came to the end. Where room is short, the last positions of these stay.
+//     Who goes on from a place that is not known starts over, and sees entries twice rather
+//     than never; entries are counted in a directory that is known not to have changed
+//     (dirReader.findPosition).
 //   - Pages: the kernel locks a page while it is read, and the notification
 //     waits for it.
 //   - Sizes: no notification carries one, and the kernel goes on with the old

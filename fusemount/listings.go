@@ -94,8 +94,8 @@ func (s *listings) begin(ino vfs.Ino) *listing {
 	return l
 }
 
-// end comes after a READDIR; first: it brought the first entries, which the kernel keeps; last:
-// there was nothing left.
+// end comes after a READDIR; first: it brought entries, which the kernel keeps, to a reader that has
+// begun, or of whom nothing was known; last: there was nothing left.
 func (s *listings) end(l *listing, first, last bool) {
 	s.mu.Lock()
 	l.reads--
@@ -111,9 +111,7 @@ func (s *listings) end(l *listing, first, last bool) {
 		l.in = &s.reading
 	}
 	l.used = l.in.PushBack(l)
-	held := l.size() + listingPositions
-	s.held += held - l.held
-	l.held = held
+	s.count(l)
 	if first && l.kept == nil {
 		l.since, l.kept = l.read, s.kept.PushBack(l)
 	}
@@ -123,6 +121,13 @@ func (s *listings) end(l *listing, first, last bool) {
 	if len(dropped) > 0 {
 		go s.dropAll(dropped)
 	}
+}
+
+// count has a listing count for what it holds now. mu is held.
+func (s *listings) count(l *listing) {
+	held := l.size() + listingPositions
+	s.held += held - l.held
+	l.held = held
 }
 
 // plan has a sweep come. mu is held.
@@ -146,10 +151,17 @@ func (s *listings) close() {
 	s.makeRoom() // the kernel is not there any more, or the next server's
 }
 
-// makeRoom forgets what is too much, first of what was read to the end. mu is held.
+// makeRoom forgets what is too much, first what was read to the end, then all but the last positions of
+// the others. mu is held.
 func (s *listings) makeRoom() (dropped []vfs.Ino) {
 	enough := func(*listing) bool { return s.held <= maxListed && !s.closed }
 	dropped = s.forgetUntil(enough, &s.used, nil)
+	for e := s.reading.Front(); e != nil && s.held > maxListed; e = e.Next() {
+		if l := e.Value.(*listing); l.held > lastPositions+listingPositions {
+			l.trim()
+			s.count(l)
+		}
+	}
 	return s.forgetUntil(enough, &s.reading, dropped)
 }
 

@@ -1,10 +1,22 @@
 package fusemount
 
-import "sync"
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+)
 
-// maxPositions bounds the positions that the listings of one directory remember, some 50
-// bytes each. Who goes on from one that is forgotten counts entries from the first on.
-const maxPositions = 1 << 19
+const (
+	// maxPositions bounds the positions that the listings of one directory remember, some 50
+	// bytes each. Who goes on from one that is forgotten may have to start over.
+	maxPositions = 1 << 19
+	// lastPositions is how many of a pass are left when its older ones are forgotten: its
+	// reader goes on behind the last, or goes back a little.
+	lastPositions = 1 << 10
+	// maxPasses bounds the passes of one directory: as many as have room when all are cut.
+	maxPasses = maxPositions / lastPositions
+)
 
 // Indices in a pass: behind ".", behind "..", behind the first entry.
 const (
@@ -33,14 +45,16 @@ type numbers struct {
 	began   bool   // somebody has
 	changes uint64 // of the directory, when the pass began
 	runs    map[uint64]*positions
-	order   []uint64 // passes in runs, the oldest first
-	total   int      // positions
+	uses    uint64 // of passes, so far
+	total   int    // positions
 }
 
 // positions are those of a pass: list[i] is behind the entry with index first+i.
 type positions struct {
-	first uint64
-	list  []string
+	first   uint64
+	list    []string
+	readers int    // that have not come to the end, as far as is known
+	used    uint64 // numbers.uses when a reader came
 }
 
 // begin returns the number at which a pass from the first entry on starts, with the
@@ -53,7 +67,51 @@ func (n *numbers) begin(begun, ended uint64) uint64 {
 		n.pass = n.last
 	}
 	n.began, n.changes = true, ended
+	p := n.runs[n.pass]
+	if p == nil {
+		p = n.add(n.pass, offFirst)
+	}
+	p.readers++
+	n.use(p)
 	return n.pass << passShift
+}
+
+// over returns the number at which a pass starts that goes on for a reader of whom nothing is
+// known, from the first entry on.
+func (n *numbers) over() uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.last++
+	p := n.add(n.last, offFirst)
+	p.readers++
+	n.use(p)
+	return n.last<<passShift | offDotDot
+}
+
+// end notes that a reader found nothing behind offset.
+func (n *numbers) end(offset uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if p := n.runs[passOf(offset)]; p != nil && p.readers > 0 {
+		p.readers--
+	}
+}
+
+// add adds a pass, of which the entry with index first comes first. Under mu.
+func (n *numbers) add(pass, first uint64) *positions {
+	p := &positions{first: first}
+	if n.runs == nil {
+		n.runs = make(map[uint64]*positions)
+	}
+	n.runs[pass] = p
+	n.makeRoom(p)
+	return p
+}
+
+// use notes that a reader is in a pass. Under mu.
+func (n *numbers) use(p *positions) {
+	n.uses++
+	p.used, p.readers = n.uses, max(p.readers, 1)
 }
 
 // position returns where the VFS goes on behind offset; known reports whether it is
@@ -64,6 +122,9 @@ func (n *numbers) position(offset uint64) (pos string, known bool) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if p := n.runs[passOf(offset)]; p != nil {
+		n.use(p)
+	}
 	return n.at(offset)
 }
 
@@ -91,35 +152,69 @@ func (n *numbers) number(prev uint64, pos string) uint64 {
 		p, next = nil, n.last<<passShift|indexOf(next)
 	}
 	if p == nil {
-		p = &positions{first: indexOf(next)}
-		if n.runs == nil {
-			n.runs = make(map[uint64]*positions)
-		}
-		n.runs[passOf(next)] = p
-		n.order = append(n.order, passOf(next))
+		p = n.add(passOf(next), indexOf(next))
+		n.use(p)
 	}
 	p.list = append(p.list, pos)
 	n.total++
-	n.forget(p)
+	n.makeRoom(p)
 	return next
 }
 
-// forget keeps the bound: other passes than p go first, and then its older half. Under mu.
-func (n *numbers) forget(p *positions) {
-	for i := 0; n.total > maxPositions && i < len(n.order); {
-		old := n.runs[n.order[i]]
-		if old == p {
-			i++
-			continue
+// full reports whether there is more than may be. Under mu.
+func (n *numbers) full() bool { return n.total > maxPositions || len(n.runs) > maxPasses }
+
+// makeRoom keeps the bounds. What nobody needs goes first, but for p: passes that were read to the end; then
+// what is before the last positions of the others, of p, and then all of others. The longest unused is
+// the first of each. Under mu.
+func (n *numbers) makeRoom(p *positions) {
+	if !n.full() {
+		return
+	}
+	others := slices.SortedFunc(maps.Keys(n.runs), func(a, b uint64) int {
+		return cmp.Compare(n.runs[a].used, n.runs[b].used)
+	})
+	others = slices.DeleteFunc(others, func(pass uint64) bool { return n.runs[pass] == p })
+	others = n.drop(others, func(o *positions) bool { return n.full() && o.readers == 0 })
+	for _, pass := range others {
+		if n.total > maxPositions {
+			n.cut(n.runs[pass], lastPositions)
 		}
-		delete(n.runs, n.order[i])
-		n.order = append(n.order[:i], n.order[i+1:]...)
-		n.total -= len(old.list)
 	}
 	if n.total > maxPositions {
-		half := len(p.list) / 2
-		p.list, p.first = append([]string(nil), p.list[half:]...), p.first+uint64(half)
-		n.total -= half
+		n.cut(p, max(len(p.list)/2, lastPositions))
+	}
+	n.drop(others, func(*positions) bool { return n.full() })
+}
+
+// drop forgets passes that are to go, and returns the others. Under mu.
+func (n *numbers) drop(passes []uint64, goes func(*positions) bool) (left []uint64) {
+	return slices.DeleteFunc(passes, func(pass uint64) bool {
+		p := n.runs[pass]
+		if !goes(p) {
+			return false
+		}
+		n.total -= len(p.list)
+		delete(n.runs, pass)
+		return true
+	})
+}
+
+// cut leaves the newest positions of a pass. Under mu.
+func (n *numbers) cut(p *positions, left int) {
+	if k := len(p.list) - left; k > 0 {
+		p.list, p.first = append([]string(nil), p.list[k:]...), p.first+uint64(k)
+		n.total -= k
+	}
+}
+
+// trim forgets all but the last positions of passes that were not read to the end.
+func (n *numbers) trim() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.drop(slices.Collect(maps.Keys(n.runs)), func(p *positions) bool { return p.readers == 0 })
+	for _, p := range n.runs {
+		n.cut(p, lastPositions)
 	}
 }
 
@@ -130,9 +225,9 @@ func (n *numbers) passes() uint64 {
 	return n.last + 1
 }
 
-// size returns how many are remembered.
+// size returns how many positions and passes are remembered.
 func (n *numbers) size() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.total
+	return n.total + len(n.runs)
 }

@@ -222,39 +222,13 @@ func TestListingNextServer(t *testing.T) {
 		}
 		return out.Fh
 	}
-	// read is one READDIR: names, and where it goes on.
-	read := func(fh, off uint64) (list []string, next uint64) {
-		t.Helper()
-		buf := make([]byte, 4096)
-		out := fuse.NewDirEntryList(buf, off)
-		if st := k.ReadDir(nil, &fuse.ReadIn{InHeader: header(99, dir.Ino), Fh: fh, Offset: off, Size: uint32(len(buf))}, out); !st.Ok() {
-			t.Fatal(st)
-		}
-		next = off
-		for b := out.Bytes(); len(b) > 0; { // struct fuse_dirent
-			n := binary.NativeEndian.Uint32(b[16:])
-			next = binary.NativeEndian.Uint64(b[8:])
-			list = append(list, string(b[24:24+n]))
-			b = b[(24+n+7)&^7:]
-		}
-		return list, next
-	}
-	rest := func(fh, off uint64) (all []string) {
-		for {
-			list, next := read(fh, off)
-			if next == off {
-				return all
-			}
-			all, off = append(all, list...), next
-		}
-	}
-	rest(open(2), 0)
+	k.readRest(dir.Ino, open(2), 0)
 	_, err = k.fs.DeleteObject(bg, vfs.ObjectName{Bucket: "bucket", Key: "n00001"}, vfs.DeleteOptions{})
 	must(t, err)
 	reader := open(4)
-	seen, off := read(reader, 0)
+	seen, off := k.readDir(dir.Ino, reader, 0)
 	k.next(nil)
-	seen = append(seen, rest(reader, off)...)
+	seen = append(seen, k.readRest(dir.Ino, reader, off)...)
 	slices.Sort(seen)
 	if n := len(slices.Compact(slices.Clone(seen))); n != names-1+3 || n != len(seen) { // ".", "..", and a file
 		t.Errorf("%d names, %d of them different", len(seen), n)

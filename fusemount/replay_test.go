@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
@@ -23,6 +24,7 @@ type killed struct {
 	book *ledger.Ledger
 	*serverLife
 	faults *mem.Faults
+	now    func() time.Time // of the store; nil: the true one
 }
 
 // next is what follows a kill: a server with what the one before left. broken, if
@@ -37,7 +39,7 @@ func (k *killed) next(broken error) {
 func (k *killed) take(broken error, at ...mem.Op) error {
 	k.Helper()
 	k.faults = &mem.Faults{}
-	fs, err := vfs.Open(bg, mem.New(mem.Options{Disk: k.disk, Faults: k.faults}), vfs.Config{Logger: testLogger(k.T), NoBackground: true})
+	fs, err := vfs.Open(bg, mem.New(mem.Options{Disk: k.disk, Faults: k.faults}), vfs.Config{Logger: testLogger(k.T), NoBackground: true, Now: k.now})
 	must(k.T, err)
 	if broken != nil {
 		k.faults.FailFrom(1, broken, at...)
@@ -59,9 +61,15 @@ func (k *killed) take(broken error, at ...mem.Op) error {
 // begin starts the first, with a file that holds text.
 func begin(t *testing.T, text string) *killed {
 	t.Helper()
+	return beginAt(t, text, nil)
+}
+
+// beginAt is begin, at the time of a store.
+func beginAt(t *testing.T, text string, now func() time.Time) *killed {
+	t.Helper()
 	book, err := ledger.New()
 	must(t, err)
-	k := &killed{T: t, disk: mem.NewDisk(), book: book}
+	k := &killed{T: t, disk: mem.NewDisk(), book: book, now: now}
 	k.next(nil)
 	_, err = k.fs.CreateBucketWith(bg, "bucket", vfs.Root, vfs.BucketOptions{})
 	must(t, err)

@@ -255,3 +255,24 @@ func mountName(number uint64) string { return fmt.Sprintf("%016x", number) }
 func (s *survival) setDevice(device string) {
 	s.withBook(func(b *ledger.Ledger) { b.SetDevice(device) })
 }
+
+// listing notes that a listing begins of a directory with a change time, goes on, or ends.
+func (s *survival) listing(l ledger.Listing, ctime int64, some bool) {
+	switch {
+	case s == nil:
+	case ctime != 0:
+		s.book.Listings.Begin(l, ctime)
+	case some:
+		s.book.Listings.GoOn(l)
+	default:
+		s.book.Listings.End(l)
+	}
+}
+
+// listingBegan returns the change time of the directory when a listing began, if it is known.
+func (s *survival) listingBegan(l ledger.Listing) (ctime int64, known bool) {
+	if s == nil {
+		return 0, false
+	}
+	return s.book.Listings.Began(l)
+}

@@ -2,7 +2,8 @@
 // what its successor must know: a file in memory (memfd) that a holder process
 // keeps, so that it outlives the server however that ends.
 //
-//	header   magic, mount ID, INIT and its answer, whether the end was in order
+//	header   magic, mount ID, INIT and its answer, whether the end was in order;
+//	         listings that began, and the time of the directory then
 //	files    open files by handle: inode, flags
 //	dirs     open directories by handle: inode
 //	locks    advisory locks: inode, space, owner, range
@@ -38,6 +39,6 @@
 //
 // # Lock order
 //
-// table.mu, Journal.mu and Writes.mu are leaves, except that Locks.mu is held over
+// table.mu, Journal.mu, Writes.mu and Listings.mu are leaves, except that Locks.mu is held over
 // table.mu.
 package ledger

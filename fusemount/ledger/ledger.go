@@ -46,6 +46,8 @@ type Ledger struct {
 	Owners  *Owners
 	Writes  *Writes
 	Journal *Journal
+
+	Listings *Listings
 }
 
 // header is the beginning of the memory.
@@ -61,6 +63,8 @@ type header struct {
 	root    uint64   // inode of the superblock's root
 	init    [maxInit]byte
 	out     [maxInit]byte
+	// listings are 0 in what an older server wrote.
+	listings [listingSlots]listingSlot
 }
 
 // regions are the parts behind the header, and the whole length.
@@ -125,6 +129,7 @@ func load(fd int) (*Ledger, error) {
 		return nil, fmt.Errorf("memory for a mount that survives: %w", err)
 	}
 	l := &Ledger{fd: fd, mem: mem}
+	l.Listings = newListings(&l.header().listings)
 	l.Files = &Handles{t: newTable[handleSlot](mem[files:], MaxFiles)}
 	l.Dirs = &Handles{t: newTable[handleSlot](mem[dirs:], MaxDirs)}
 	l.Locks = newLocks(newTable[lockSlot](mem[locks:], MaxLocks))

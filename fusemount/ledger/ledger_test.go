@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -321,5 +322,46 @@ func TestJournalOverfull(t *testing.T) {
 	})
 	if found != kept {
 		t.Errorf("%d writes of %d", found, kept)
+	}
+}
+
+// What is known of listings is there for the next server, within the header, and of the
+// longest unused goes first what ended.
+func TestListings(t *testing.T) {
+	if n := unsafe.Sizeof(header{}); n > headerBytes {
+		t.Fatalf("the header has %d bytes", n)
+	}
+	l, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := func(pass uint64) bool { // of l
+		ctime, known := l.Listings.Began(Listing{7, 0, pass})
+		return known && ctime == int64(pass)
+	}
+	for i := range uint64(listingSlots) {
+		l.Listings.Begin(Listing{7, 0, i}, int64(i))
+	}
+	l.Listings.Begin(Listing{7, 0, 3}, 99) // is there
+	l.Listings.GoOn(Listing{7, 0, 0})
+	l.Listings.End(Listing{7, 0, 5})
+	l.Listings.Begin(Listing{7, 0, 100}, 100)
+	l.Listings.Begin(Listing{7, 0, 101}, 101)
+	for pass, want := range map[uint64]bool{0: true, 1: false, 2: true, 3: true, 5: false, 6: true, 100: true, 101: true} {
+		if began(pass) != want {
+			t.Errorf("%d is known: %v", pass, !want)
+		}
+	}
+	if _, known := l.Listings.Began(Listing{7, 1, 100}); known {
+		t.Error("that of another handle is known")
+	}
+	l = reopen(t, l)
+	if !began(100) || began(1) {
+		t.Error("the next server knows others")
+	}
+	l.Listings.End(Listing{7, 0, 6})
+	l.Listings.Begin(Listing{7, 0, 102}, 102)
+	if !began(0) || !began(102) || began(6) {
+		t.Error("at the next server, one goes that did not end")
 	}
 }
