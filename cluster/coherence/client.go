@@ -313,6 +313,8 @@ func (c *Client) serve(raw net.Conn) {
 	id, conn, err := c.shake(raw)
 	<-c.begins
 	if err == nil {
+		// Another look may have shown who it is, and still recalls for it (saw).
+		c.loans.lapse()
 		c.tells.serve(id, conn)
 	}
 }

@@ -38,7 +38,7 @@
 // The store says it (package session of vfs): who is about to use it registers there, with an
 // address and a key (cluster.Peer). It then introduces itself, before its first change: whoever
 // accepts its subscription has looked who it is, and trusts nothing again before it is told by the new one,
-// too. Who cannot be reached may still answer from memory for knownTime after its last look, which
+// too; what it lent before has been given back by then. Who cannot be reached may still answer from memory for knownTime after its last look, which
 // is as long as the new one waits for it, unless it knows that its process has ended. Who has left, or was put out, commits nothing any more,
 // so that those who see it gone need not be told by it.
 //

@@ -160,3 +160,36 @@ func TestLoansAndNewcomer(t *testing.T) {
 	}
 	change.Done()
 }
+
+// One who has come, and cannot be reached, is served only when what was lent is given back, whoever saw
+// that it has come.
+func TestNewcomerWhileRecalled(t *testing.T) {
+	t.Parallel()
+	g := &group{t: t}
+	a := g.newClient(1, loopback, "")
+	begun, introduced := make(chan struct{}), make(chan struct{})
+	var early atomic.Bool
+	a.OnRecall(func([]uint64) {
+		close(begun)
+		select { // somebody takes his time to give it back
+		case <-introduced:
+			early.Store(true)
+		case <-time.After(2 * redialPause):
+		}
+	})
+	g.enter(a)
+	eventually(t, "lent", func() bool { return a.Keep(a.Moment(), 1, []byte("key")) > 0 })
+	b := g.newClient(2, loopback, "127.0.0.1:1")
+	g.register(b)
+	var looks sync.WaitGroup
+	looks.Go(func() { g.look(a) }) // as a beat does
+	<-begun
+	if err := b.Introduce(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	close(introduced)
+	looks.Wait()
+	if early.Load() {
+		t.Error("it may change what somebody still keeps")
+	}
+}
