@@ -24,15 +24,20 @@ type Client struct {
 // Fresh reports whether Start started the holder: it has nothing yet.
 func (c *Client) Fresh() bool { return c.fresh }
 
-// answerWait is how long a holder that lives (stopped by a debugger, frozen) is
-// waited for.
-const answerWait = 5 * time.Second
+const (
+	// answerWait is how long a holder that lives (stopped by a debugger, frozen) is
+	// waited for.
+	answerWait = 5 * time.Second
+	// listWait is the same for the first answer to List, before which the server before
+	// has to be gone: the kernel may still be writing out its memory.
+	listWait = 30 * time.Second
+)
 
 // bound has calls on one side of a socket (SO_SNDTIMEO, also for connect, SO_RCVTIMEO) wait for
-// answerWait at the most.
-func bound(socket, side int) error {
-	wait := unix.NsecToTimeval(answerWait.Nanoseconds())
-	return unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, side, &wait)
+// so long at the most.
+func bound(socket, side int, wait time.Duration) error {
+	t := unix.NsecToTimeval(wait.Nanoseconds())
+	return unix.SetsockoptTimeval(socket, unix.SOL_SOCKET, side, &t)
 }
 
 // address names a socket by its folder's descriptor, since its path may be
@@ -76,7 +81,7 @@ func connect(path string) (socket int, err error) {
 		return -1, err
 	}
 	// It waits where others are in the queue, of which one that does not answer takes none.
-	err = bound(socket, unix.SO_SNDTIMEO)
+	err = bound(socket, unix.SO_SNDTIMEO, answerWait)
 	if err == nil {
 		err = ignoringEINTR(func() error { return unix.Connect(socket, addr) })
 	}
@@ -166,16 +171,26 @@ func (c *Client) Drop(name string) error {
 
 // ask sends a request and waits for its answer, which is not an item.
 func (c *Client) ask(r request, fds ...int) error {
-	if c.hung {
-		return ErrHung
-	}
-	if err := errors.Join(bound(c.socket, unix.SO_SNDTIMEO), bound(c.socket, unix.SO_RCVTIMEO)); err != nil {
-		return err
-	}
-	err := send(c.socket, r, fds...)
+	err := c.say(r, answerWait, fds...)
 	if err == nil {
 		_, err = c.answer()
 	}
+	return err
+}
+
+// say sends a request, whose answer is waited for so long.
+func (c *Client) say(r request, wait time.Duration, fds ...int) error {
+	if c.hung {
+		return ErrHung
+	}
+	if err := errors.Join(bound(c.socket, unix.SO_SNDTIMEO, answerWait), bound(c.socket, unix.SO_RCVTIMEO, wait)); err != nil {
+		return err
+	}
+	return c.inTime(send(c.socket, r, fds...))
+}
+
+// inTime is ErrHung, also from then on, in place of the err of a call that waited for too long.
+func (c *Client) inTime(err error) error {
 	if errors.Is(err, unix.EAGAIN) {
 		c.hung = true
 		return ErrHung
@@ -183,13 +198,19 @@ func (c *Client) ask(r request, fds ...int) error {
 	return err
 }
 
-// List returns all that is held. The descriptors are the caller's.
-func (c *Client) List() (list []Item, err error) {
-	if err := send(c.socket, request{Op: opList}); err != nil {
+// List returns all that is held. The descriptors are the caller's. ErrHung if the server before is
+// not gone within half a minute, or the holder does not answer.
+func (c *Client) List() ([]Item, error) { return c.list(listWait) }
+
+func (c *Client) list(wait time.Duration) (list []Item, err error) {
+	if err := c.say(request{Op: opList}, wait); err != nil {
 		return nil, err
 	}
 	for {
 		i, err := c.answer()
+		if err == nil && list == nil { // it is this client's turn
+			err = bound(c.socket, unix.SO_RCVTIMEO, answerWait)
+		}
 		if err != nil {
 			for _, i := range list {
 				i.Close()
@@ -207,6 +228,8 @@ func (c *Client) answer() (*Item, error) {
 	var r reply
 	fds, err := receive(c.socket, &r)
 	switch {
+	case errors.Is(err, unix.EAGAIN):
+		return nil, c.inTime(err)
 	case err != nil:
 		return nil, fmt.Errorf("holder: %w", err)
 	case r.Err != "":

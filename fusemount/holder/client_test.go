@@ -73,3 +73,58 @@ func TestHolderGoesOn(t *testing.T) {
 	}
 	awaitEnd(t, ended)
 }
+
+// A server that starts waits for a holder that is stopped, and for a server before that is not
+// gone, no longer than it says, and the next one has what is held.
+func TestListIsBounded(t *testing.T) {
+	socket, path := stopped(t)
+	list := func(c *Client, wait time.Duration) ([]Item, error) {
+		type answer struct {
+			list []Item
+			err  error
+		}
+		answered := make(chan answer, 1)
+		go func() {
+			list, err := c.list(wait)
+			answered <- answer{list, err}
+		}()
+		select {
+		case a := <-answered:
+			return a.list, a.err
+		case <-time.After(answerWait):
+			t.Fatal("it waits without an end")
+			return nil, nil
+		}
+	}
+	frozen := dial(t, path)
+	for range 2 {
+		if _, err := list(frozen, answerWait/100); !errors.Is(err, ErrHung) {
+			t.Errorf("a holder that is stopped: %v", err)
+		}
+	}
+	if err := frozen.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(socket, path) }()
+	before, next := dial(t, path), dial(t, path)
+	device, end := held(t)
+	defer closeAll([]int{end})
+	put(t, before, Item{Name: "/a", Device: device, Memory: memory(t, "kept")})
+	if _, err := list(next, answerWait/100); !errors.Is(err, ErrHung) {
+		t.Errorf("a server before that is not gone: %v", err)
+	}
+	if err := errors.Join(next.Close(), before.Close()); err != nil {
+		t.Fatal(err)
+	}
+	last := dial(t, path)
+	items, err := list(last, answerWait)
+	if err != nil || len(items) != 1 {
+		t.Fatalf("%v, %v", items, err)
+	}
+	items[0].Close()
+	if err := errors.Join(last.Drop("/a"), last.Close()); err != nil {
+		t.Fatal(err)
+	}
+	awaitEnd(t, ended)
+}

@@ -209,7 +209,7 @@ func (h *holding) list() ([]holder.Item, error) {
 func (t *Table) takeOver(ctx context.Context) error {
 	items, err := t.holding.list()
 	if err != nil {
-		return fmt.Errorf("which mounts survived the server before is not known: %w; start again when the process hold-mounts answers, or kill it, which ends them", err)
+		return fmt.Errorf("which mounts survived the server before is not known: %w; start again when the server before has ended and the process hold-mounts answers, or kill that, which ends them", err)
 	}
 	var left []fusemount.Left
 	metas := make([]admin.Mount, len(items))
