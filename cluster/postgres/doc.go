@@ -79,6 +79,15 @@
 // works, for pingTimeout, and an urgent request that has no answer after urgentTimeout goes on by
 // another one, so that connections that were lost without a word cost no gateway a beat.
 //
+// # Lost connections
+//
+// What a transaction reads first is asked again by another connection, if its own ends or, but for
+// scans, has no answer after silentTimeout. Later reads need their snapshot, and fail. After
+// a loss all other connections are asked whether they work, and when one of them does not
+// either, those that were used before are given up. A commit that was sent is never sent again: its
+// outcome is looked for when the connection ends, which the kernel sees to where the other machine
+// is gone (dialer), or after commitTimeout.
+//
 // Erase vacuums the table. What the server wrote into its log stays there until
 // the log was recycled.
 package postgres

@@ -41,6 +41,10 @@ func isRefusal(err error) bool {
 	return e != nil && !strings.HasPrefix(e.Code, classOperatorEnded) && e.Severity == "ERROR"
 }
 
+// isLost reports whether err says nothing of what was asked: the connection was lost, or ended by
+// the server, or there was no answer in time.
+func isLost(err error) bool { return err != nil && !isRefusal(err) }
+
 // isBusy reports whether the commit may be tried again as after a conflict.
 func isBusy(err error) bool {
 	e := asServer(err)

@@ -40,7 +40,7 @@ func (it *iter) fetch(limit int, reverse bool) ([]row, bool, error) {
 		return nil, false, nil
 	}
 	it.page = it.page[:0]
-	err := it.source.query(it.statement(reverse), func(rows pgx.Rows) error {
+	err := it.source.query(requestTimeout, it.statement(reverse), func(rows pgx.Rows) error {
 		var r row
 		var version int64
 		if err := rows.Scan(&r.key, &r.value, &version); err != nil {

@@ -21,6 +21,10 @@ const (
 	// fence one, and of the first try of an urgent read: beats, of which the next try,
 	// by another connection, has to come in time. It leaves room for pingTimeout.
 	urgentTimeout = 2 * time.Second
+	// silentTimeout bounds the first try of what a transaction reads first, which may be asked
+	// again by another connection: far above what it takes, and below requestTimeout by
+	// more than that one takes.
+	silentTimeout = 3 * time.Second
 )
 
 // bounded is ctx for one request, which may take d, or less if it is urgent.

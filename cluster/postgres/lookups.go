@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"time"
 
 	"ogw/cluster/internal/gather"
 
@@ -81,10 +82,11 @@ func (b *lookups) Send() { b.send(context.Background()) }
 func (b *lookups) send(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	try, end := bounded(ctx, requestTimeout)
-	found, err := b.query(try)
-	if end(); err != nil && try.Err() != nil && ctx.Err() == nil {
-		found, err = b.query(ctx)
+	first, end := bounded(ctx, requestTimeout)
+	found, err := b.query(first, silentTimeout)
+	if end(); isLost(err) && ctx.Err() == nil {
+		b.pools.doubt()
+		found, err = b.query(ctx, requestTimeout)
 	}
 	for n, l := range b.list {
 		if l.err = err; err != nil {
@@ -97,13 +99,21 @@ func (b *lookups) send(ctx context.Context) {
 	}
 }
 
-// query returns what the server has of each of the keys.
-func (b *lookups) query(ctx context.Context) ([]pair, error) {
+// query returns what the server has of each of the keys. Its connection has patience for the
+// answer.
+func (b *lookups) query(ctx context.Context, patience time.Duration) ([]pair, error) {
 	wanted := make([][]byte, 0, len(b.wanted))
 	for key := range b.wanted {
 		wanted = append(wanted, []byte(key))
 	}
-	rows, err := b.pools.of(ctx).Query(ctx, selectSome, b.store, b.keys, wanted)
+	conn, err := b.pools.of(ctx).Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	rows, err := conn.Query(ctx, selectSome, b.store, b.keys, wanted)
 	if err != nil {
 		return nil, err
 	}

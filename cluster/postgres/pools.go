@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"sync/atomic"
 	"time"
 
 	"ogw/cluster"
@@ -24,10 +25,19 @@ const (
 	// before another one is tried: far above what an answer takes, and, for all of
 	// urgentConnections, below what a beat may take.
 	pingTimeout = time.Second
+	// pingAfter is how long a connection may have been idle that is not asked.
+	pingAfter = time.Second
 )
 
 // pools are the connections of one client. Each is made when it is needed.
-type pools struct{ shared, urgent *pgxpool.Pool }
+type pools struct {
+	shared, urgent *pgxpool.Pool
+	// doubted is when a request had no answer, lost when a connection had none either that was then
+	// asked whether it works, in nanoseconds since born: other ones that were used last before
+	// doubted are asked, and before lost they are given up.
+	doubted, lost atomic.Int64
+	born          time.Time
+}
 
 // newPools changes config. The connections outlive ctx.
 func newPools(ctx context.Context, config *pgxpool.Config) (*pools, error) {
@@ -36,9 +46,11 @@ func newPools(ctx context.Context, config *pgxpool.Config) (*pools, error) {
 	config.PingTimeout = pingTimeout
 	config.BeforeClose = dropBroken
 	config.MaxConns = MaxConnections
+	config.ConnConfig.DialFunc = dialer().DialContext
+	p := &pools{born: time.Now()}
+	config.ShouldPing = p.asks
 	urgent := config.Copy()
 	urgent.MaxConns, urgent.MinConns, urgent.MinIdleConns = urgentConnections, 0, 0
-	p := &pools{}
 	var err error
 	if p.shared, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, err
@@ -48,6 +60,30 @@ func newPools(ctx context.Context, config *pgxpool.Config) (*pools, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// doubt notes that a connection was lost, or that its server is slow.
+func (p *pools) doubt() { p.doubted.Store(p.now()) }
+
+func (p *pools) now() int64 { return int64(time.Since(p.born)) }
+
+// asks reports whether a connection is asked whether it works before it is used. One that is
+// closed is not, says the pool then.
+func (p *pools) asks(ctx context.Context, c pgxpool.ShouldPingParams) bool {
+	switch used := p.now() - int64(c.IdleDuration); {
+	case used < p.lost.Load():
+		_ = c.Conn.PgConn().Conn().Close()
+		return true
+	case used <= p.doubted.Load():
+		ping, cancel := context.WithTimeout(ctx, pingTimeout)
+		defer cancel()
+		err := c.Conn.Ping(ping)
+		if err != nil && ctx.Err() == nil {
+			p.lost.Store(p.now())
+		}
+		return err != nil
+	}
+	return c.IdleDuration > pingAfter
 }
 
 // dropBroken has the pool wait for no word of the server about the end of a connection that

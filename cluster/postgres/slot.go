@@ -91,7 +91,7 @@ func (p *slots) commit(ctx context.Context, from *source, c *commit) (version in
 	case err == nil:
 		return 0, false, nil // the slot was cleared away
 	}
-	if !isRefusal(err) {
+	if isLost(err) {
 		from.close() // the connection is broken, and may be the last one of the pool
 	}
 	done, err = p.failed(ctx, s, err)
@@ -126,7 +126,8 @@ func (p *slots) commitJointly(ctx context.Context, s *slot, c *commit) (version 
 
 // failed finds the outcome of a commit that was sent and failed with err.
 func (p *slots) failed(ctx context.Context, s *slot, err error) (done bool, outcome error) {
-	if !isRefusal(err) {
+	if isLost(err) {
+		p.pools.doubt()
 		return p.resolve(ctx, s, err)
 	}
 	p.giveBack(s)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"time"
 
 	"ogw/cluster"
 	"ogw/cluster/internal/occ"
@@ -138,8 +139,9 @@ func (s *source) release() {
 
 // query runs a query and calls row for each of its rows. In the same round trip, the
 // first one begins the snapshot, and what is in doubt is compared.
-func (s *source) query(sql string, row func(pgx.Rows) error, args ...any) error {
-	return s.ask(func(b *pgx.Batch) func(pgx.BatchResults) error {
+// patience is that of ask.
+func (s *source) query(patience time.Duration, sql string, row func(pgx.Rows) error, args ...any) error {
+	return s.ask(patience, func(b *pgx.Batch) func(pgx.BatchResults) error {
 		b.Queue(sql, args...)
 		return func(results pgx.BatchResults) error { return eachRow(results, row) }
 	})
@@ -153,17 +155,41 @@ func (s *source) Settle() error {
 	case s.recall.Moves():
 		return s.look(nil, nil)
 	}
-	return s.ask(nil)
+	return s.ask(silentTimeout, nil)
 }
 
 // ask sends a batch of what compares the doubts and, if not nil, of what queue puts
-// there, which returns how its results are read.
-func (s *source) ask(queue func(*pgx.Batch) func(pgx.BatchResults) error) error {
+// there, which returns how its results are read. What begins a snapshot goes on by another
+// connection if it has no answer after patience, or its own ends.
+func (s *source) ask(patience time.Duration, queue func(*pgx.Batch) func(pgx.BatchResults) error) error {
 	ctx, cancel := context.WithTimeout(s.ctx, requestTimeout)
 	defer cancel()
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
+	if s.began {
+		_, err := s.tryAsk(ctx, queue)
+		return err
+	}
+	try, end := bounded(ctx, patience)
+	defer end()
+	answered, err := s.tryAsk(try, queue)
+	if answered || err == nil || !s.conn.Conn().IsClosed() || ctx.Err() != nil {
+		return err
+	}
+	s.kv.pools.doubt()
+	s.began, s.lost = false, false
+	s.release()
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	_, err = s.tryAsk(ctx, queue)
+	return err
+}
+
+// tryAsk is one try to ask, by the connection that s has. It reports whether anything was
+// answered.
+func (s *source) tryAsk(ctx context.Context, queue func(*pgx.Batch) func(pgx.BatchResults) error) (answered bool, err error) {
 	var reads []func(pgx.BatchResults) error
 	batch, doubts := &pgx.Batch{}, s.recall.Doubts()
 	if !s.began {
@@ -177,19 +203,20 @@ func (s *source) ask(queue func(*pgx.Batch) func(pgx.BatchResults) error) error 
 	if queue != nil {
 		reads = append(reads, queue(batch))
 	}
-	err := send(ctx, s.conn, batch, func(results pgx.BatchResults) error {
+	err = send(ctx, s.conn, batch, func(results pgx.BatchResults) error {
 		for _, read := range reads {
 			if err := read(results); err != nil {
 				return err
 			}
+			answered = true
 		}
 		return nil
 	})
 	s.lost = s.lost || err != nil && s.conn.Conn().IsClosed()
 	if err != nil {
-		return callerOr(s.ctx, err)
+		return answered, callerOr(s.ctx, err)
 	}
-	return s.recall.Compared()
+	return answered, s.recall.Compared()
 }
 
 func noRows(results pgx.BatchResults) error {
@@ -270,7 +297,7 @@ func (s *source) getAll(keys, values [][]byte) error {
 		places[string(key)] = append(places[string(key)], i)
 	}
 	versions := make([]int64, len(keys))
-	err := s.query(selectMany, func(rows pgx.Rows) error {
+	err := s.query(silentTimeout, selectMany, func(rows pgx.Rows) error {
 		var key, value []byte
 		var version int64
 		if err := rows.Scan(&key, &value, &version); err != nil {
