@@ -1,6 +1,7 @@
 package sharedlocks
 
 import (
+	"strings"
 	"testing"
 
 	"ogw/cluster"
@@ -89,5 +90,33 @@ func TestSweepGoesOn(t *testing.T) {
 		must(t, a.Sweep(bg))
 		must(t, a.Rebooted(bg, remote("10.0.0.1", "").Client, 0))
 		s.empty(a)
+	})
+}
+
+// However many files cannot be read that a client has locks of, what is told and logged of them
+// is of one, and their number; those that can be read are free.
+func TestRebootedTellsOne(t *testing.T) {
+	onStore(t, func(t *testing.T, s *store) {
+		a := s.open()
+		l := exclusive(remote("10.0.0.1", "1"))
+		const files = 50
+		for ino := range uint64(files) {
+			must(t, a.TryLock(bg, ino, lock.Range, l))
+		}
+		must(t, s.c.KV.Update(bg, func(x cluster.Txn) error {
+			for ino := range uint64(files - 1) {
+				if err := x.Set(record.LockKey(ino), []byte{77}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		err := a.Rebooted(bg, l.Owner.Client, 0)
+		if wantErr(t, err, fserr.ErrCorrupt); len(err.Error()) > 300 || !strings.Contains(err.Error(), "48 more") {
+			t.Errorf("%d bytes: %.300s", len(err.Error()), err)
+		}
+		if held, _ := s.holders(files - 1); held != 0 {
+			t.Errorf("%d locks of a file that can be read", held)
+		}
 	})
 }

@@ -1,7 +1,6 @@
 package sharedlocks
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -239,8 +238,7 @@ const sweepPage = 1000
 // does it for all. A file where that fails does not keep it from the others, unless the store
 // does not answer; the error is that of the first one.
 func (t *Table) Sweep(ctx context.Context) error {
-	var first error
-	failed := 0
+	var bad failures
 	from, to := record.Table(record.TabLock)
 	for from != nil {
 		var left []glance
@@ -275,14 +273,10 @@ func (t *Table) Sweep(ctx context.Context) error {
 			case unknown(err):
 				return err
 			default:
-				first = cmp.Or(first, fmt.Errorf("locks of inode %d: %w", g.ino, err))
-				failed++
+				bad.add(fmt.Errorf("locks of inode %d: %w", g.ino, err))
 			}
 		}
 		from = next
 	}
-	if failed > 1 {
-		first = fmt.Errorf("%w, and so %d more files", first, failed-1)
-	}
-	return first
+	return bad.err()
 }

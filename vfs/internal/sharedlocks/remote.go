@@ -2,7 +2,6 @@ package sharedlocks
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"ogw/cluster"
@@ -53,7 +52,11 @@ func (t *Table) Rebooted(ctx context.Context, client string, keep uint32) error 
 			inos = append(inos, ino)
 		}
 	})
+	if err != nil {
+		return mapped(err)
+	}
 	defer t.goes(client, keep)()
+	var bad failures
 	for _, ino := range inos {
 		for more := true; more; {
 			e := t.update(ctx, ino, change{do: func(s *state) error {
@@ -63,13 +66,14 @@ func (t *Table) Rebooted(ctx context.Context, client string, keep uint32) error 
 			if e == nil {
 				continue
 			}
-			if err = errors.Join(err, e); !lasting(e) {
-				return mapped(err)
+			if !lasting(e) {
+				return mapped(e)
 			}
+			bad.add(e)
 			break
 		}
 	}
-	return mapped(err)
+	return mapped(bad.err())
 }
 
 // rebooted gives up what a remote client has of an era that is not keep, and reports whether

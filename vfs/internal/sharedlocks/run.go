@@ -1,8 +1,10 @@
 package sharedlocks
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"ogw/cluster"
@@ -93,6 +95,25 @@ func unknown(err error) bool {
 // lasting reports whether to try again is in vain.
 func lasting(err error) bool {
 	return errors.Is(err, lock.ErrNoLocks) || errors.Is(err, fserr.ErrCorrupt)
+}
+
+// failures are those of files, of which there may be many: the first one, and how many there were.
+type failures struct {
+	first error
+	n     int
+}
+
+func (f *failures) add(err error) {
+	f.first = cmp.Or(f.first, err)
+	f.n++
+}
+
+// err is nil if there were none.
+func (f *failures) err() error {
+	if f.n > 1 {
+		return fmt.Errorf("%w, and so %d more files", f.first, f.n-1)
+	}
+	return f.first
 }
 
 // doubt notes that what a transaction was about may come later. However many there are, one
