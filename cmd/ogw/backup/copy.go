@@ -358,7 +358,7 @@ func (b *run) pair(ctx context.Context, k, v []byte) error {
 		}
 		return b.out.add(e)
 	}
-	if b.pack != nil && !b.pack.fits(len(v)) {
+	if b.pack != nil && !b.pack.fits(key, len(v)) {
 		if err := b.flushPack(); err != nil {
 			return err
 		}

@@ -20,7 +20,10 @@ const (
 	packHead = len(packMagic) + 4 + 8
 	// packPeek is how much of a pack is read to see its index.
 	packPeek = 64 << 10
-	// maxPackIndex bounds an index: that of packBytes of the shortest pieces.
+	// indexBytes is how long an index gets: more than that of packBytes of usual pieces. Keys
+	// are the clients' to choose, and may be longer than what they stand for.
+	indexBytes = 8 << 20
+	// maxPackIndex bounds what is read as an index.
 	maxPackIndex = 64 << 20
 )
 
@@ -73,16 +76,23 @@ type packBuilder struct {
 	session uint64
 	n       uint32
 	index   packIndex
+	listed  int // bytes of the index, at most
 	data    []byte
 }
 
 // fits reports whether a piece of so many bytes belongs into this pack.
-func (p *packBuilder) fits(bytes int) bool { return len(p.data) == 0 || len(p.data)+bytes <= packBytes }
+func (p *packBuilder) fits(key []byte, bytes int) bool {
+	return len(p.data) == 0 || len(p.data)+bytes <= packBytes && p.listed+listedBytes(key) <= indexBytes
+}
+
+// listedBytes is how much a piece takes of an index, at most.
+func listedBytes(key []byte) int { return 3*binary.MaxVarintLen32 + len(key) + sumBytes }
 
 // add adds a piece, which must fit.
 func (p *packBuilder) add(key, b []byte, s sum) piece {
 	at := piece{session: p.session, pack: p.n, off: uint32(len(p.data)), len: uint32(len(b)), sum: s}
 	p.data = append(p.data, b...)
+	p.listed += listedBytes(key)
 	p.index.pieces = append(p.index.pieces, packed{key, at.off, at.len, s})
 	return at
 }
