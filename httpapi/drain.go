@@ -1,10 +1,15 @@
 package httpapi
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"time"
+
+	"golang.org/x/net/http2"
 )
 
 const (
@@ -51,6 +56,20 @@ func (b *trackedBody) expire() {
 	if !b.ended {
 		b.pace.until(time.Since(started) + maxDrainTime)
 	}
+}
+
+// boundBody is for http.Server.ConnState. What net/http refuses by itself (417, for another Expect
+// than 100-continue), or a handler before Frame, is answered after its body was read, for which
+// there would be no limit. Who reads a body, or waits for the client to leave, sets a deadline of
+// their own. A connection of HTTP/2 is not that of one request.
+func boundBody(c net.Conn, s http.ConnState) {
+	if s != http.StateActive {
+		return
+	}
+	if t, ok := c.(interface{ ConnectionState() tls.ConnectionState }); ok && t.ConnectionState().NegotiatedProtocol == http2.NextProtoTLS {
+		return
+	}
+	_ = c.SetReadDeadline(time.Now().Add(maxDrainTime)) // that of a connection that ended fails
 }
 
 // drain reads on, within bounds, to the end of a body that a handler left

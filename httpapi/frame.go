@@ -275,6 +275,7 @@ func NewServer(h http.Handler, log *slog.Logger) *http.Server {
 		MaxHeaderBytes:    MaxHeaderBytes,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: MaxStreams},
 		ConnContext:       peer.ConnContext,
+		ConnState:         boundBody,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }

@@ -333,6 +333,29 @@ func TestRefusedBodyIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+// What net/http refuses before any handler does not keep its connection for a body that is
+// announced and never sent.
+func TestExpectationRefused(t *testing.T) {
+	t.Parallel()
+	srv := NewServer(http.NotFoundHandler(), quiet())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = srv.Serve(l) }()
+	defer srv.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "PUT / HTTP/1.1\r\nHost: h\r\nExpect: x\r\nContent-Length: 10\r\n\r\n")
+	_ = c.SetReadDeadline(time.Now().Add(2 * maxDrainTime))
+	if got, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 417") {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // A body that is announced and never sent does not keep an answer, and with it
 // the request, for ever: net/http reads it before the first byte goes out.
 func TestBodyNeverSent(t *testing.T) {

@@ -219,6 +219,14 @@ func (h *headCount) runs(remote string, cost int64) bool {
 	return h.share.Set(cost)
 }
 
+// refuses is notified that the request has no share, and its head goes: net/http may wait for
+// its body before the connection ends.
+func (h *headCount) refuses() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.share.Set(0)
+}
+
 // idles is notified that what comes from here on is a head.
 func (h *headCount) idles() {
 	h.mu.Lock()
@@ -252,6 +260,7 @@ func Heads(next http.Handler, pool *Pool) http.Handler {
 			defer h.forget()
 		}
 		if !h.runs(r.RemoteAddr, cost) {
+			h.refuses()
 			w.Header().Set("Connection", "close")
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, errHeadShare.Error(), http.StatusServiceUnavailable)

@@ -84,7 +84,11 @@ func (s *gateways) httpDoor(g config.Gateway, l net.Listener, h http.Handler) (*
 	server := httpapi.NewServer(flights, s.opt.Log)
 	d := &door{gateway: admin.Gateway{Name: g.Name, Protocol: g.Protocol, Listen: listenText(l.Addr())}}
 	limited := fair.Listen(httpapi.LazyDeadlines(l, s.sends), fair.Limits{Connections: s.connections, Proxies: proxies, ProxyProtocol: g.ProxyProtocol, Heads: heads})
-	server.ConnState = fair.State
+	bound := server.ConnState
+	server.ConnState = func(c net.Conn, s http.ConnState) {
+		bound(c, s)
+		fair.State(c, s)
+	}
 	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return fair.ConnContext(httpapi.ConnContext(peer.ConnContext(ctx, c), c), c)
 	}
