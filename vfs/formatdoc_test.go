@@ -45,6 +45,7 @@ func samples(t *testing.T) map[string]sample {
 	upload := &record.Upload{ID: 23, Bucket: 24, Key: "k", Token: [8]byte{1, 2, 3, 4, 5, 6, 7, 8}, InitiatedNS: sampleNS,
 		UID: 1000, GID: 100, By: record.Initiator{User: "u1", KeepsOwner: true}, Mode: 0o644, Stage: 5, Alg: "CRC32", Composite: true,
 		Meta: ObjectMeta{ContentType: "a/b", Headers: map[string]string{"H": "h"}, User: map[string]string{"n": "v"}, Grants: sampleGrants}}
+	completed := record.Completed{Digest: upload.Digest(), TimeNS: sampleNS, UID: 1000, User: "u1", Size: 300, Sum: [16]byte{0: 0xaa, 15: 0xbb}, NParts: 2, Checksums: sums}
 	p := record.Part{Number: 2, Size: 3, Sum: [16]byte{0: 0xaa, 15: 0xbb}, ModifiedNS: sampleNS, HasCRC: true,
 		CRC: 0x1122334455667788, Checksums: sums, Extents: []record.Extent{inline}}
 	bucket := record.Bucket{"durability": []byte("sync"), record.GrantsAttr: record.EncodeGrants(sampleGrants)}
@@ -64,6 +65,7 @@ func samples(t *testing.T) map[string]sample {
 	notEmpty(t, user, "sealed")
 	notEmpty(t, *upload)
 	notEmpty(t, p)
+	notEmpty(t, completed)
 	convert := record.Conversion{Table: 2, MaxUID: 1000, Next: []byte{record.TabInode}}
 	once := record.Done{ID: [16]byte{0: 0x12, 1: 0x34, 15: 0xff}, Process: 0x1122334455667788, TimeNS: sampleNS}
 	damaged := record.Damaged{Size: 1000, Path: "segments/1", Error: "bad", By: "scrub",
@@ -136,6 +138,7 @@ func samples(t *testing.T) map[string]sample {
 		"o":           {record.OrphanKey(17), record.EncodeOrphan(0x1122334455667788, sampleNS)},
 		"m":           {upload.StoreKey(), upload.Encode()},
 		"M":           {record.UploadIDKey(23), upload.StoreKey()},
+		"c":           {record.CompletedKey(0x1234), completed.Encode()},
 		"p":           {record.PartKey(23, 2), p.Encode()},
 		"b":           {record.BucketKey(24), bucket.Encode()},
 		"y":           {record.PolicyKey(24), bucketPolicy.Encode()},

@@ -160,9 +160,9 @@ func (fs *FS) ListParts(ctx context.Context, name UploadName, after, limit int) 
 }
 
 // CompleteUpload publishes the parts as one object, atomically; it is
-// metadata only. Checks order, sizes, ETags and checksums of the parts. Asked again
-// after it succeeded, it succeeds while the object still has that content (S3
-// CompleteMultipartUpload).
+// metadata only. Checks order, sizes, ETags and checksums of the parts (S3
+// CompleteMultipartUpload). Asked again within a day after it succeeded, it succeeds, whatever
+// became of the object, and returns key, ETag, size, time and checksums alone.
 func (fs *FS) CompleteUpload(ctx context.Context, name UploadName, o CompleteOptions) (ObjectInfo, error) {
 	k, err := parseUploadName(name)
 	if err != nil {
@@ -205,19 +205,8 @@ func (c *completing) Publish(ctx context.Context, assemble func(t *uploads.Txn) 
 	return err
 }
 
-// Holds implements uploads.Publisher.
-func (c *completing) Holds(ctx context.Context, id ContentID) bool {
-	err := c.fs.view(ctx, func(r cluster.Reader) error {
-		n, err := c.fs.rights.Object(ctx, r, c.key, ActReadObject)
-		if err != nil {
-			return err
-		}
-		if n.Content != id || n.Object.NParts == 0 {
-			return ErrNoSuchUpload
-		}
-		c.info, err = c.fs.objectInfo(r, c.key.Key, n)
-		c.info.Checksums = checksumsIn(n)
-		return err
-	})
-	return err == nil
+// Answer implements uploads.Publisher.
+func (c *completing) Answer(done *record.Completed) {
+	c.info = ObjectInfo{Key: c.key.Key, Size: done.Size, ETag: objects.ETagOfParts(done.Sum[:], done.NParts),
+		Modified: TimeNS(done.TimeNS).Date(), Checksums: done.Checksums}
 }

@@ -120,9 +120,6 @@ func TestMultipart(t *testing.T) {
 		_, err = fs.PutPart(bg, ObjectName{"bucket", "dir/k"}.Upload(up), 1, bytes.NewReader(a), PutOptions{Size: -1})
 		wantErr(t, err, ErrNoSuchUpload)
 		wantErr(t, fs.AbortUpload(bg, ObjectName{"bucket", "dir/k"}.Upload(up)), ErrNoSuchUpload)
-		put(t, fs, "dir/k", "other")
-		_, err = complete(fs, "dir/k", up, []CompletePart{p1, p2, p3})
-		wantErr(t, err, ErrNoSuchUpload)
 	})
 }
 

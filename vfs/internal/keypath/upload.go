@@ -59,10 +59,9 @@ func GetUpload(r cluster.Reader, name *UploadKey) (*record.Upload, error) {
 	if err != nil {
 		return nil, err
 	}
-	none := fmt.Errorf("upload %q of key %q: %w", name.ID, name.Object.Key, fserr.ErrNoSuchUpload)
 	id, token, ok := ParseUploadID(name.ID)
 	if !ok {
-		return nil, none
+		return nil, name.none()
 	}
 	k := record.UploadKey(bucket, name.Object.Key, id)
 	v, err := r.Get(k)
@@ -70,13 +69,40 @@ func GetUpload(r cluster.Reader, name *UploadKey) (*record.Upload, error) {
 		return nil, err
 	}
 	if v == nil {
-		return nil, none
+		return nil, name.none()
 	}
 	u, err := record.DecodeUpload(k, v)
 	if err == nil && u.Token != token {
-		return nil, none
+		return nil, name.none()
 	}
 	return u, err
+}
+
+func (name *UploadKey) none() error {
+	return fmt.Errorf("upload %q of key %q: %w", name.ID, name.Object.Key, fserr.ErrNoSuchUpload)
+}
+
+// GetCompleted reads what became of an upload that was completed, and its bucket;
+// ErrNoSuchUpload, ErrNoSuchBucket.
+func GetCompleted(r cluster.Reader, name *UploadKey) (*record.Completed, record.Ino, error) {
+	bucket, err := UploadBucket(r, name.Object.Bucket)
+	if err != nil {
+		return nil, 0, err
+	}
+	u := record.Upload{Bucket: bucket, Key: name.Object.Key}
+	var ok bool
+	if u.ID, u.Token, ok = ParseUploadID(name.ID); !ok {
+		return nil, 0, name.none()
+	}
+	v, err := r.Get(record.CompletedKey(u.ID))
+	if err != nil {
+		return nil, 0, err
+	}
+	c, ok := record.DecodeCompleted(v)
+	if !ok || c.Digest != u.Digest() {
+		return nil, 0, name.none()
+	}
+	return &c, bucket, nil
 }
 
 // UploadsOf returns uploads of a bucket, at most limit.

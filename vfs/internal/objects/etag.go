@@ -17,9 +17,7 @@ func ETagOf(n *record.Inode) ETag {
 	sum := n.Object.Sum
 	switch {
 	case len(sum) > 0 && n.Object.NParts > 0:
-		b := make([]byte, 2*len(sum), 2*len(sum)+6)
-		hex.Encode(b, sum)
-		return ETag(strconv.AppendInt(append(b, '-'), int64(n.Object.NParts), 10))
+		return ETagOfParts(sum, n.Object.NParts)
 	case len(sum) > 0:
 		var text [2 * len(emptyMD5)]byte
 		return ETag(hex.AppendEncode(text[:0], sum))
@@ -28,6 +26,13 @@ func ETagOf(n *record.Inode) ETag {
 	default:
 		return OpaqueETag(n.Ino, n.Version)
 	}
+}
+
+// ETagOfParts is the ETag of an object of so many parts; sum is the MD5 of their MD5s.
+func ETagOfParts(sum []byte, parts int) ETag {
+	b := make([]byte, 2*len(sum), 2*len(sum)+6)
+	hex.Encode(b, sum)
+	return ETag(strconv.AppendInt(append(b, '-'), int64(parts), 10))
 }
 
 // OpaqueETag is the ETag of what has no stored sum. Its dash shows clients

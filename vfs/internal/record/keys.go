@@ -34,6 +34,7 @@ const FormatVersion = 3
 //	'm' bucket ino, key (escaped), upload  multipart upload
 //	'M' upload                           the key of its 'm' record
 //	'p' upload part(4)                   part of an upload
+//	'c' slot(2)                          upload completed last, of those that share the slot (completed.go)
 //	'b' ino                              bucket attributes: creation, owner, ACL
 //	'y' ino                              policy of a bucket (bucketpolicy.go)
 //	'U' ID                               user and its access keys (userrecord.go); stays when the user is removed
@@ -78,6 +79,7 @@ const (
 	TabUpload   = 'm'
 	TabUploadID = 'M'
 	TabPart     = 'p'
+	TabAnswer   = 'c'
 	TabBucket   = 'b'
 	TabPolicy   = 'y'
 	TabUser     = 'U'
@@ -177,6 +179,12 @@ func PartKey(upload ContentID, number int) []byte {
 func PartPrefix(upload ContentID) []byte  { return key1(TabPart, uint64(upload)) }
 func UploadIDKey(upload ContentID) []byte { return key1(TabUploadID, uint64(upload)) }
 func UploadPrefix(bucket Ino) []byte      { return key1(TabUpload, uint64(bucket)) }
+
+// CompletedKey has the last two bytes of the number: those of uploads that begin one after
+// another differ.
+func CompletedKey(upload ContentID) []byte {
+	return []byte{TabAnswer, byte(upload >> 8), byte(upload)}
+}
 
 // UploadKey orders the uploads of a bucket by key, then by upload: a zero
 // byte in the key becomes 0x00 0xFF and the key ends with 0x00 0x01.

@@ -59,8 +59,7 @@ func DecodePart(k, v []byte) (*Part, error) {
 		return nil, fmt.Errorf("%w: part %x has format %d", fserr.ErrCorrupt, k, version)
 	}
 	p := &Part{Number: int(binary.BigEndian.Uint32(k[9:])), Size: int64(d.Uint())}
-	binary.BigEndian.PutUint64(p.Sum[:8], d.fixed64())
-	binary.BigEndian.PutUint64(p.Sum[8:], d.fixed64())
+	p.Sum = d.fixed128()
 	p.ModifiedNS = int64(d.fixed64())
 	p.HasCRC = d.Byte() != 0
 	p.CRC = d.fixed64()

@@ -54,6 +54,18 @@ func (u *Rules) Upload(ctx context.Context, r cluster.Reader, name *keypath.Uplo
 	return up, j.upload(up, act)
 }
 
+// Completed reads what became of an upload that was completed, for who could complete it.
+// ErrNoSuchUpload, ErrNoSuchBucket, ErrAccess.
+func (u *Rules) Completed(ctx context.Context, r cluster.Reader, name *keypath.UploadKey) (*record.Completed, error) {
+	c, bucket, err := keypath.GetCompleted(r, name)
+	if err != nil {
+		return nil, err
+	}
+	j := u.On(ctx, r, bucket)
+	j.Key = name.Object.Below()
+	return c, j.upload(&record.Upload{UID: c.UID, By: record.Initiator{User: c.User}}, ActWriteObject)
+}
+
 // SeesUploads reports whether the subject sees the uploads of others: the owner, and
 // whom the policy lets list them.
 func (j *Judge) SeesUploads() (bool, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"ogw/cluster"
 	"ogw/vfs/internal/checksum"
@@ -19,6 +21,11 @@ import (
 // maxCompleteAttempts bounds how often Complete begins anew because a part came in or
 // another Complete ran concurrently.
 const maxCompleteAttempts = 16
+
+// completedTTL is how long Complete answers again, nanoseconds: longer than clients send
+// a request again. One in 65,536 uploads that are completed meanwhile takes the place of the
+// record (record.CompletedKey).
+const completedTTL = int64(24 * time.Hour)
 
 // CompleteOptions of Complete.
 type CompleteOptions struct {
@@ -60,9 +67,8 @@ type Publisher interface {
 	Begin(ctx context.Context, u *record.Upload) error
 	// Publish calls assemble within its transaction, and again with the transaction.
 	Publish(ctx context.Context, assemble func(t *Txn) (Assembled, error)) error
-	// Holds reports whether the object has that content: then an earlier call
-	// succeeded, and only its answer was lost.
-	Holds(ctx context.Context, id record.ContentID) bool
+	// Answer is called instead, with what an earlier call made of the upload.
+	Answer(c *record.Completed)
 }
 
 // Assembled is what an upload became.
@@ -74,7 +80,7 @@ type Assembled struct {
 
 // Complete publishes the parts as one object, atomically; it is metadata only. Checks
 // order, sizes, ETags and checksums of the parts. Asked again after it succeeded, it
-// succeeds while the object still has that content.
+// gives the same answer for completedTTL, whatever became of the object.
 func (s *Uploads) Complete(ctx context.Context, name *keypath.UploadKey, o *CompleteOptions, to Publisher) error {
 	if err := objects.CheckParts(o.Parts); err != nil {
 		return err
@@ -86,13 +92,28 @@ func (s *Uploads) Complete(ctx context.Context, name *keypath.UploadKey, o *Comp
 			continue
 		}
 		if errors.Is(err, fserr.ErrNoSuchUpload) {
-			if id, _, ok := keypath.ParseUploadID(name.ID); ok && to.Holds(ctx, id) {
-				return nil
-			}
+			return c.again(ctx, err)
 		}
 		return err
 	}
 	return fmt.Errorf("upload %q keeps changing: %w", name.ID, fserr.ErrConflict)
+}
+
+// again answers for an earlier call that succeeded, whose answer was lost; if there was none,
+// it returns none.
+func (c *completion) again(ctx context.Context, none error) error {
+	var done *record.Completed
+	err := c.Namespace.View(ctx, func(r cluster.Reader) (err error) {
+		done, err = c.Rights.Completed(ctx, r, c.name)
+		return err
+	})
+	if errors.Is(err, fserr.ErrNoSuchUpload) || err == nil && c.Rights.Now().UnixNano()-done.TimeNS >= completedTTL {
+		return none
+	}
+	if err == nil {
+		c.to.Answer(done)
+	}
+	return err
 }
 
 // errUploadChanged: the upload is not as the staging of its extents began.
@@ -201,7 +222,21 @@ func (c *completion) finish(t *Txn, u *record.Upload, a *objects.Assembly, list 
 	if a.Size == 0 {
 		w.ID = 0
 	}
+	if err := t.Set(record.CompletedKey(u.ID), completed(t, u, a, &object).Encode()); err != nil {
+		return Assembled{}, err
+	}
 	return Assembled{w, object, a.Refs}, end(t, u)
+}
+
+// completed is what is kept of u, of which a became object. Nothing removes it but the
+// record that takes its place.
+func completed(t *Txn, u *record.Upload, a *objects.Assembly, object *record.Object) *record.Completed {
+	c := &record.Completed{Digest: u.Digest(), TimeNS: t.NowNS, UID: u.UID, User: u.By.User, Size: a.Size, Sum: [16]byte(object.Sum),
+		NParts: object.NParts, Checksums: slices.Clone(object.Checksums)}
+	if !a.NoCRC {
+		c.Checksums = append(c.Checksums, checksum.Sum{Algorithm: checksum.CRC64NVME, Value: checksum.CRC64Bytes(a.CRC)})
+	}
+	return c
 }
 
 // stage writes the extents in batches, each of which sees to it that the

@@ -5,6 +5,8 @@
 //	'm' bucket, key, upload → record.Upload   'M' upload → that key
 //	'p' upload, number      → part; numbers from record.GarbagePart on are parts that
 //	                          were replaced and wait for the collector
+//	'c' slot                → what the upload became that was completed last, of those that
+//	                          share a slot: record.Completed
 //	'e' upload, offset      → extents: none until Complete, which writes them
 //	                          in front of its last transaction if they are many
 //
@@ -15,6 +17,12 @@
 //
 //	Begin ── Put, Copy ── Complete: measure ─┬─ few extents: Publisher, with assemble
 //	                 └─── Abort, AbortAll    └─ many: stage in batches, then Publisher
+//
+// A Complete that is sent again, since its answer was lost, finds no upload, and is answered
+// from the 'c' record, which the last transaction wrote: the object may be overwritten or
+// gone, or not be readable by who asks. That needs the whole ID, with its token, and the
+// right to complete the upload: a number alone can be guessed. The table has as many slots
+// as keys of two bytes, so nothing has to be collected, whichever version wrote it.
 //
 // What becomes an object, under which conditions, and whose it is, is the Publisher's.
 // There are no locks, and nothing is kept in memory.
