@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"ogw/httpapi/admin"
 )
@@ -149,20 +148,6 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	defer w.ok("umount", mnt)
 	if _, errs, code := w.ogw(append([]string{"serve"}, anyPort...)...); code != exitInUse || !strings.Contains(errs, "ogw umount --dir "+w.data("")+" "+mnt) {
 		t.Errorf("beside a mount: %d %s", code, errs)
-	}
-}
-
-// TestBesideStoppedProcess: who finds the folder in use by a process that stands still does not
-// stand still too.
-func TestBesideStoppedProcess(t *testing.T) {
-	w := newWorld(t)
-	d := w.serve(anyPort...)
-	d.signal(syscall.SIGSTOP)
-	goOn := time.AfterFunc(4*besideWait, func() { d.signal(syscall.SIGCONT) })
-	defer d.signal(syscall.SIGCONT)
-	_, errs, code := w.ogw(append([]string{"serve"}, anyPort...)...)
-	if code != exitInUse || !strings.Contains(errs, "kill -CONT") || !goOn.Stop() {
-		t.Errorf("%d %s", code, errs)
 	}
 }
 

@@ -80,21 +80,13 @@ func (s *serve) Run(ctx context.Context) error {
 	return p.Run(untilStopped)
 }
 
-// besideWait bounds what the process that has the folder is asked for a better error alone.
-const besideWait = 5 * time.Second
-
 // besideMount adds to an error of a folder in use that a mount has it, which never
-// serves what serve was to serve, or that its process does not answer.
+// serves what serve was to serve.
 func (s *serve) besideMount(ctx context.Context, err error) error {
 	if !errors.Is(err, cluster.ErrLocked) {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, besideWait)
-	defer cancel()
 	x, none := s.dial(ctx)
-	if errors.Is(none, admin.ErrSilent) {
-		return fmt.Errorf("%w. It does not answer: %s", err, silentHint)
-	}
 	if none != nil {
 		return err
 	}

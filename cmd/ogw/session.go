@@ -59,17 +59,11 @@ func (o *common) dial(ctx context.Context) (*session, error) {
 		return &session{Client: c, running: true, close: none}, err
 	}
 	c, err := admin.Dial(ctx, filepath.Join(o.cfg.Cluster.Dir, admin.SocketName))
-	if errors.Is(err, admin.ErrSilent) {
-		return nil, fmt.Errorf("%w: %s; %s", err, o.cfg.Cluster.Dir, silentHint)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, o.cfg.Cluster.Dir)
 	}
 	return &session{Client: c, running: true, close: none}, nil
 }
-
-// silentHint is what to do about a process that does not answer.
-const silentHint = "one that is stopped or frozen goes on with kill -CONT; kill -KILL ends it, and loses nothing that was acknowledged"
 
 // with runs fn in a session.
 func (o *common) with(ctx context.Context, fn func(*session) error) error {

@@ -607,37 +607,6 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// A process that listens and stands still is told from one that ends, and from one that answers.
-func TestDialSilent(t *testing.T) {
-	l, err := net.Listen("unix", filepath.Join(t.TempDir(), SocketName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	c, err := dial(t.Context(), l.Addr().String(), 50*time.Millisecond)
-	if !errors.Is(err, ErrSilent) {
-		t.Fatalf("%v, %v", c, err)
-	}
-	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := Dial(short, l.Addr().String()); !errors.Is(err, ErrSilent) {
-		t.Errorf("by a deadline: %v", err)
-	}
-	given, up := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, up)
-	if _, err := Dial(given, l.Addr().String()); !errors.Is(err, context.Canceled) {
-		t.Errorf("given up: %v", err)
-	}
-	go func() {
-		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
-			conn.Close()
-		}
-	}()
-	if _, err := Dial(t.Context(), l.Addr().String()); err != nil {
-		t.Errorf("one that ends: %v", err)
-	}
-}
-
 // Operators see what went wrong, other doors' clients do not.
 func TestErrorDetails(t *testing.T) {
 	p := &fakeProcess{ready: fmt.Errorf("%w: disk 7 is on fire", vfs.ErrUnavailable)}

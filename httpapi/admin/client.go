@@ -22,18 +22,12 @@ import (
 const (
 	// dialTimeout bounds the wait for the socket: it is local.
 	dialTimeout = 5 * time.Second
-	// aliveTimeout bounds the wait for a first answer. A process that starts listens before
-	// it has mounted again what was mounted, and answers then.
-	aliveTimeout = 30 * time.Second
 	// maxAnswerBytes bounds an answer: the listing of a million buckets fits.
 	maxAnswerBytes = 256 << 20
 )
 
 // ErrNotRunning means that nobody answers at the socket.
 var ErrNotRunning = errors.New("no process serves this data folder")
-
-// ErrSilent means that a process listens at the socket and does not answer.
-var ErrSilent = errors.New("the process that serves this data folder does not answer")
 
 // Error is what a server answered.
 type Error struct {
@@ -53,13 +47,8 @@ type Client struct {
 }
 
 // Dial returns a client of the process that listens at a Unix socket, and
-// ErrNotRunning if there is none; ErrSilent if it does not answer within half a minute,
-// or before the deadline of ctx.
+// ErrNotRunning if there is none.
 func Dial(ctx context.Context, socket string) (*Client, error) {
-	return dial(ctx, socket, aliveTimeout)
-}
-
-func dial(ctx context.Context, socket string, wait time.Duration) (*Client, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		path, release, err := peer.ShortPath(socket)
 		if err != nil {
@@ -80,29 +69,7 @@ func dial(ctx context.Context, socket string, wait time.Duration) (*Client, erro
 		return nil, fmt.Errorf("connect to the running process: %w", err)
 	}
 	_ = conn.Close()
-	c := &Client{http: &http.Client{Transport: &http.Transport{DialContext: dial}}, base: "http://ogw"}
-	if err := c.alive(ctx, wait); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// alive returns ErrSilent if the process answers nothing for so long, be it that it is stopped or
-// frozen: what it is asked next has no time limit. Any other failure is for that to meet.
-func (c *Client) alive(ctx context.Context, wait time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	resp, err := c.send(ctx, "GET", c.base+"/healthz", nil)
-	if err == nil {
-		return resp.Body.Close()
-	}
-	switch ctx.Err() {
-	case context.DeadlineExceeded:
-		return ErrSilent
-	case nil:
-		return nil
-	}
-	return ctx.Err()
+	return &Client{http: &http.Client{Transport: &http.Transport{DialContext: dial}}, base: "http://ogw"}, nil
 }
 
 // Local returns a client of a handler in this process.
